@@ -1,0 +1,394 @@
+"""The board's file: connections, the two kinds of transaction, and migrations.
+
+This module alone opens SQLite and holds every pragma. A write transaction begins with ``BEGIN IMMEDIATE``: a
+transaction that read first would fail at once when another writer got in between, whatever its timeout.
+
+Never open, copy or hash ``tasks.db``, ``tasks.db-wal`` or ``tasks.db-shm`` by other means in a process that has a
+connection: closing any descriptor of the file drops the process's POSIX locks on it
+(https://www.sqlite.org/howtocorrupt.html, section 2.2).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from _thread import allocate_lock, get_ident
+from hmac import compare_digest
+
+from .errors import Busy, Unusable
+from .turnstile import Turnstile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import NoReturn
+
+FILE = "tasks.db"
+APPLICATION_ID = 0x41544231  # "ATB1"
+SCHEMA_VERSION = 1
+"""The newest schema; the number of files in ``migrations``."""
+
+_creating = allocate_lock()
+_NO_WAL = "Put the data directory on a local disk: WAL needs shared memory, which network and shared folders lack."
+
+
+class Database:
+    """One board file. Safe to share between threads and across ``fork``: each gets a connection of its own.
+
+    Args:
+        directory: the data directory.
+        create: make the board at the first write where there is none. Without it, a missing board behaves as an
+            empty one that cannot be changed.
+        read_only: never write, not even to migrate.
+        busy_timeout: seconds that a writer waits for the write lock.
+    """
+
+    def __init__(
+        self, directory: str, *, create: bool = False, read_only: bool = False, busy_timeout: float = 10.0
+    ) -> None:
+        self.directory = directory
+        self.path = os.path.join(directory, FILE)
+        self.created = False
+        """Whether this object made the board."""
+        self._create = create and not read_only
+        self._read_only = read_only
+        self._busy_timeout = busy_timeout
+        self._sessions: dict[tuple[int, int], _Session] = {}
+
+    def exists(self) -> bool:
+        """Say whether there is a board file; an empty file is none yet."""
+        try:
+            return os.stat(self.path).st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise Unusable(f"{self.path}: {error.strerror}") from error
+
+    def read(self) -> _Read:
+        """Return a context manager: one read transaction, a single view of the board from first to last query."""
+        return _Read(self)
+
+    def write(self) -> _Write:
+        """Return a context manager: one write transaction, committed at the end or rolled back by an exception."""
+        return _Write(self)
+
+    def close(self) -> None:
+        """Close every connection of this process."""
+        pid = os.getpid()
+        for key in [key for key in self._sessions if key[0] == pid]:
+            self._sessions.pop(key).close()
+
+    def session(self) -> _Session:
+        """Return the connection of this thread, opened on first use."""
+        key = (os.getpid(), get_ident())  # a connection must not cross a fork
+        session = self._sessions.get(key)
+        if session is None or (session.is_absent and (self._create or self.exists())):
+            if session is not None:
+                session.close()
+            session = self._sessions[key] = self._open()
+        return session
+
+    def _open(self) -> _Session:
+        try:
+            if not self.exists():
+                if not self._create:
+                    return _Session.absent(self)
+                self._make_directory()
+            if self._read_only:
+                return _Session(self, self._connect_read_only())
+            return _Session(self, self._connect(f"file:{_quote(self.path)}?mode=rw"))
+        except sqlite3.Error as error:
+            refuse(error, self.path)
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self._busy_timeout,
+            isolation_level=None,  # transactions are ours alone
+            check_same_thread=False,  # session() keeps them apart; close() may come from another thread
+        )
+        connection.row_factory = sqlite3.Row
+        connection.create_function("same_secret", 2, _same_secret)
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        """Open for reading, also in a directory that cannot be written.
+
+        There SQLite cannot make its shared-memory file. A board without a write-ahead log was closed cleanly and
+        can be read as it lies; one with a log cannot, since ``immutable`` would silently ignore the log.
+        """
+        uri = f"file:{_quote(self.path)}"
+        connection = self._connect(f"{uri}?mode=ro")
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if _primary(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            try:
+                pending = os.stat(f"{self.path}-wal").st_size > 0
+            except FileNotFoundError:
+                pending = False
+            if pending:
+                raise Unusable(
+                    f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
+                    hint="Run `atb tick` once as the user who owns the directory, then read again.",
+                ) from error
+            connection = self._connect(f"{uri}?mode=ro&immutable=1")
+        return connection
+
+    def _make_directory(self) -> None:
+        """Make the data directory and an empty board file, readable by this user alone."""
+        try:
+            with _creating:  # else closing the new file could drop the locks of another thread's connection to it
+                if not os.path.isdir(self.directory):
+                    os.makedirs(self.directory, mode=0o700, exist_ok=True)
+                    _write_new(os.path.join(self.directory, ".gitignore"), b"*\n")
+                _write_new(self.path, b"")
+        except OSError as error:
+            raise Unusable(f"{error.filename or self.directory}: {error.strerror}") from error
+
+
+class _Session:
+    """One connection with its place in the line of writers."""
+
+    def __init__(self, database: Database, connection: sqlite3.Connection, *, is_absent: bool = False) -> None:
+        self.database = database
+        self.connection = connection
+        self.is_absent = is_absent
+        self.turnstile = Turnstile(database.directory)
+        self._ready_to_write = False
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @classmethod
+    def absent(cls, database: Database) -> _Session:
+        """Stand in for a board that is not there: an empty one in memory."""
+        session = cls(database, database._connect(":memory:"), is_absent=True)
+        session.connection.execute("BEGIN IMMEDIATE")
+        migrate(session.connection, 0)
+        session.connection.execute("COMMIT")
+        return session
+
+    def begin_write(self) -> None:
+        connection = self.connection
+        if not (self._ready_to_write or self.is_absent):
+            self._make_ready()
+        connection.execute("BEGIN IMMEDIATE")
+        version = self.check_identity()
+        if version < SCHEMA_VERSION:
+            migrate(connection, version)
+            self.database.created |= version == 0
+
+    def _make_ready(self) -> None:
+        """Choose the durable settings, and switch a board that lies in another journal mode to WAL.
+
+        The schema comes before the switch: of sixteen processes that open a new board at once, a few fail when
+        the switch comes first.
+        """
+        connection = self.connection
+        connection.execute("PRAGMA synchronous = FULL")
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                version = self.check_identity()
+                if version < SCHEMA_VERSION:
+                    migrate(connection, version)
+                    self.database.created |= version == 0
+                connection.execute("COMMIT")
+            finally:
+                self.roll_back()
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+                raise Unusable(f"{self.database.path}: this file system cannot hold a board", hint=_NO_WAL)
+        self._ready_to_write = True
+
+    def check_identity(self) -> int:
+        """Return the schema version of the open file; 0 for a file without any table.
+
+        Raises:
+            Unusable: the file is not a board, or a newer program made it.
+        """
+        connection, path = self.connection, self.database.path
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application_id != APPLICATION_ID:
+            if version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                return 0
+            raise Unusable(
+                f"{path} is a SQLite file, but not a task board",
+                hint="Name another data directory with --data-dir; this file was left as it is.",
+            )
+        if version > SCHEMA_VERSION:
+            raise Unusable(
+                f"{path} has schema {version}, and this program knows {SCHEMA_VERSION}",
+                hint="Install the newest agent-task-board; this file was left as it is.",
+            )
+        return version
+
+    def roll_back(self) -> None:
+        if self.connection.in_transaction:  # SQLite itself has already rolled back after a full disk
+            self.connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self.connection.close()
+        self.turnstile.close()
+
+
+class _Read:
+    """One read transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        session = self._session = self._database.session()
+        connection = session.connection
+        try:
+            connection.execute("BEGIN")
+            if not session.is_absent and session.check_identity() < SCHEMA_VERSION:
+                raise Unusable(
+                    f"{self._database.path} has an older schema than this program",
+                    hint="Run `atb tick` once: it brings the board up to date.",
+                )
+        except sqlite3.Error as error:
+            refuse(error, self._database.path)
+        except BaseException:
+            session.roll_back()
+            raise
+        return connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.roll_back()
+        if isinstance(error, sqlite3.Error):
+            refuse(error, self._database.path)
+
+
+class _Write:
+    """One write transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        session = self._session = self._database.session()
+        try:
+            if not session.is_absent:
+                session.turnstile.enter()
+            session.begin_write()
+        except BaseException as error:
+            self._abort(error)
+            raise
+        return session.connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self._session.connection.execute("COMMIT")
+            except BaseException as failure:
+                self._abort(failure)
+                raise
+            self._session.turnstile.leave()
+        else:
+            self._abort(error)
+
+    def _abort(self, error: BaseException) -> None:
+        try:
+            self._session.roll_back()
+        finally:
+            self._session.turnstile.leave()
+        if isinstance(error, sqlite3.Error):
+            refuse(error, self._database.path)
+
+
+def _same_secret(stored: str | None, given: str) -> bool:
+    """Compare two hashes in a time that does not tell how much of them agrees."""
+    return stored is not None and compare_digest(stored, given)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring the schema from ``version`` to the newest, inside the caller's write transaction."""
+    folder = os.path.join(os.path.dirname(__file__), "migrations")
+    for file in sorted(os.listdir(folder)):
+        if file.endswith(".sql") and int(file[:4]) > version:
+            with open(os.path.join(folder, file), encoding="utf-8") as source:
+                for statement in _statements(source.read()):
+                    connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script; ``executescript()`` would commit the transaction that it runs in."""
+    statements, pending = [], ""
+    for part in script.split(";"):
+        pending += part + ";"
+        if sqlite3.complete_statement(pending):
+            statements.append(pending.strip())
+            pending = ""
+    return statements
+
+
+def refuse(error: sqlite3.Error, path: str) -> NoReturn:
+    """Raise the refusal that a SQLite error stands for; a fault of our own statements stays what it is."""
+    code = _primary(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        raise Busy(f"{path} is locked by another writer") from error
+    known = _UNUSABLE.get(code)
+    if known is None:
+        raise error
+    what, hint = known
+    raise Unusable(f"{path}: {what}", hint=hint, sqlite=str(error)) from error
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+_UNUSABLE: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: (
+        "the disk is full",
+        "Free some space, then make the same call again; nothing was changed.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "this file is not a SQLite database",
+        "Name another data directory with --data-dir; this file was left as it is.",
+    ),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Stop all writers and restore the newest backup."),
+    sqlite3.SQLITE_READONLY: (
+        "the file or its directory cannot be written",
+        "Check who owns them, and that the disk is not mounted read-only.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the file cannot be opened",
+        "Check that it is a file, and that this user may read and write it and its directory.",
+    ),
+    sqlite3.SQLITE_PERM: ("permission denied", "Check who owns the file and its directory."),
+    sqlite3.SQLITE_IOERR: (
+        "the disk reports an error",
+        "Check the disk and its free space; nothing was changed.",
+    ),
+    sqlite3.SQLITE_PROTOCOL: ("the locks of this file system do not work", _NO_WAL),
+    sqlite3.SQLITE_NOLFS: ("the file is too large for this file system", "Move the board to another disk."),
+    sqlite3.SQLITE_TOOBIG: ("a value is too large for SQLite", "Send less; nothing was changed."),
+}
+
+
+def _quote(path: str) -> str:
+    """Return a path as it stands in a ``file:`` URI."""
+    return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _write_new(path: str, content: bytes) -> None:
+    """Write a file that only this user can read, unless it is there."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.write(file, content)
+    finally:
+        os.close(file)

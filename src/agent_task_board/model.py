@@ -1,0 +1,317 @@
+"""The words of the lifecycle, and the typed rows that the board gives out.
+
+The classes are plain ones with ``__slots__``: dataclasses and enum would cost every command several milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from typing import Any, TypedDict
+
+    TaskRow = dict[str, Any]
+    """A row of ``task``: the columns of ``NAMES`` or ``LEAN_NAMES`` as they are stored."""
+
+    class Event(TypedDict):
+        """One row of the append-only history."""
+
+        seq: int
+        task_id: str
+        kind: str
+        actor: str
+        actor_kind: str
+        at: str
+        data: dict[str, Any]
+
+    class EventPage(TypedDict):
+        """Some events, and the number to go on after."""
+
+        events: list[Event]
+        next: int
+
+    class Attempt(TypedDict):
+        """One claim up to its ending; an open one has no outcome."""
+
+        number: int
+        agent: str
+        fence: int
+        claimed_at: str
+        ended_at: str | None
+        outcome: str | None
+        error: str | None
+        note: str | None
+        result: Any
+
+    class Link(TypedDict):
+        """A task at the other end of a dependency."""
+
+        id: str
+        title: str
+        status: str
+
+    class TaskDetails(TypedDict):
+        """A task and what belongs to it."""
+
+        task: dict[str, Any]
+        attempts: list[Attempt]
+        dependencies: list[Link]
+        dependents: list[Link]
+        comments: list[Event]
+
+    class AgentSummary(TypedDict):
+        """What an agent did (attempts by outcome) and what it holds."""
+
+        name: str
+        first_seen_at: str
+        last_seen_at: str | None
+        completed: int
+        failed: int
+        expired: int
+        holds: list[dict[str, Any]]
+
+    class Stats(TypedDict):
+        """Counts of the board, and how its work flows; times in seconds."""
+
+        tasks: int
+        by_status: dict[str, int]
+        by_queue: dict[str, dict[str, int]]
+        ready: int
+        blocked: int
+        lease_expired: int
+        days: int
+        finished: list[dict[str, Any]]
+        lead_time: dict[str, Any]
+        cycle_time: dict[str, Any]
+
+
+QUEUED = "queued"
+CLAIMED = "claimed"
+RUNNING = "running"
+REVIEW = "review"
+DONE = "done"
+FAILED = "failed"
+CANCELLED = "cancelled"
+
+STATUSES = (QUEUED, CLAIMED, RUNNING, REVIEW, DONE, FAILED, CANCELLED)
+FINAL = (DONE, FAILED, CANCELLED)
+LEASED = (CLAIMED, RUNNING)
+
+OUTCOMES = ("completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
+"""How an attempt may end."""
+
+AGENT = "agent"
+HUMAN = "human"
+SYSTEM = "system"
+ACTOR_KINDS = (AGENT, HUMAN, SYSTEM)
+
+EVENT_KINDS = (
+    "created",
+    "claimed",
+    "resumed",
+    "started",
+    "progressed",
+    "expired",
+    "released",
+    "handed_off",
+    "completed",
+    "failed",
+    "approved",
+    "rejected",
+    "reassigned",
+    "retried",
+    "cancelled",
+    "updated",
+    "commented",
+    "imported",
+)
+
+BLOCKED_BY = """
+    (SELECT json_group_array(id)
+       FROM (SELECT other.id
+               FROM dependency JOIN task AS other ON other.seq = dependency.depends_on_seq
+              WHERE dependency.task_seq = task.seq
+              ORDER BY dependency.position))"""
+"""SQL: the ids of all dependencies of the row of ``task`` at hand, as a JSON array in the order added."""
+
+LEAN_NAMES = tuple(
+    """
+    seq id title queue status priority assignee due_at not_before tags dedupe_key blocked_by artifacts progress
+    needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id occurrence_at
+    created_at updated_at claimed_at finished_at open_dependencies
+    """.split()
+)
+"""What a list reads of a task."""
+
+NAMES = (*LEAN_NAMES, "body", "params", "result", "error", "lease_length")
+"""A whole task."""
+
+_LISTED = dict.fromkeys(LEAN_NAMES) | {"blocked_by": f"{BLOCKED_BY} AS blocked_by"}
+LEAN_COLUMNS = ", ".join(sql or name for name, sql in _LISTED.items())
+"""SQL: the columns of ``LEAN_NAMES``."""
+
+COLUMNS = ", ".join([LEAN_COLUMNS, *NAMES[len(LEAN_NAMES) :]])
+"""SQL: the columns of ``NAMES``, for SELECT and RETURNING alike."""
+
+JSON_KEYS = tuple(
+    """
+    id title body queue status priority assignee due_at not_before tags dedupe_key blocked_by params result artifacts
+    error progress needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by
+    schedule_id occurrence_at created_at updated_at claimed_at finished_at
+    ready blocked delayed lease_expired overdue
+    """.split()
+)
+"""The keys of a task in JSON, in their order on every surface."""
+
+LONG_KEYS = ("body", "params", "result", "error")
+"""What a list leaves out of a task unless asked for it."""
+
+
+class Task:
+    """One unit of work as it was at the end of a transaction.
+
+    Instants are text of fixed width in UTC. ``blocked_by`` holds the ids of all dependencies, done or not.
+    ``ready blocked delayed lease_expired overdue`` are derived for the instant at which the row was read.
+    The fields of ``LONG_KEYS`` are missing (``AttributeError``) in a lean list.
+    """
+
+    id: str
+    title: str
+    body: str
+    queue: str
+    status: str
+    priority: int
+    assignee: str | None
+    due_at: str | None
+    not_before: str | None
+    tags: list[str]
+    dedupe_key: str | None
+    blocked_by: list[str]
+    params: dict[str, Any]
+    result: Any
+    artifacts: list[str]
+    error: str | None
+    progress: int | None
+    needs_approval: bool
+    attempts: int
+    max_attempts: int
+    fence: int
+    version: int
+    claimed_by: str | None
+    lease_expires_at: str | None
+    created_by: str
+    schedule_id: str | None
+    occurrence_at: str | None
+    created_at: str
+    updated_at: str
+    claimed_at: str | None
+    finished_at: str | None
+    ready: bool
+    blocked: bool
+    delayed: bool
+    lease_expired: bool
+    overdue: bool
+
+    __slots__ = JSON_KEYS
+
+    @classmethod
+    def from_row(cls, row: TaskRow, now: str) -> Task:
+        """Return the task of a row, its derived fields as of ``now``."""
+        task = cls()
+        for key, value in row.items():
+            if key in _STORED:
+                setattr(task, key, value)
+            elif key in _JSON_COLUMNS:
+                setattr(task, key, None if value is None else json.loads(value))
+        task.needs_approval = bool(row["needs_approval"])
+        queued = task.status == QUEUED
+        task.blocked = queued and row["open_dependencies"] > 0
+        task.delayed = queued and task.not_before is not None and task.not_before > now
+        task.ready = queued and not task.blocked and not task.delayed
+        task.lease_expired = task.lease_expires_at is not None and task.lease_expires_at <= now
+        task.overdue = task.due_at is not None and task.due_at < now and task.status not in FINAL
+        return task
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the task as JSON, its keys in the order of ``JSON_KEYS``."""
+        return {key: getattr(self, key) for key in JSON_KEYS if hasattr(self, key)}
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.status} {self.title!r}>"
+
+
+_DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue"))
+_JSON_COLUMNS = frozenset(("tags", "blocked_by", "artifacts", "params", "result"))
+_STORED = frozenset(JSON_KEYS) - _DERIVED - _JSON_COLUMNS
+
+
+def task_rows(tx: sqlite3.Connection, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[TaskRow]:
+    """Run a statement over ``COLUMNS`` and return all its rows.
+
+    As dicts, since a ``sqlite3.Row`` searches for each name again and again.
+    """
+    return [dict(zip(NAMES, row, strict=True)) for row in tx.execute(sql, values)]
+
+
+class Lease:
+    """The right to work on a task until ``expires_at``.
+
+    ``token`` proves it and is shown once, to the holder. ``fence`` grows with every lease of the task, so that an
+    outside resource can refuse a writer whose fence is lower than one it has already seen.
+    """
+
+    __slots__ = ("expires_at", "fence", "token")
+
+    def __init__(self, token: str, fence: int, expires_at: str) -> None:
+        self.token = token
+        self.fence = fence
+        self.expires_at = expires_at
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``{"token", "fence", "expires_at"}``."""
+        return {"token": self.token, "fence": self.fence, "expires_at": self.expires_at}
+
+    def __repr__(self) -> str:
+        return f"<Lease fence={self.fence} expires_at={self.expires_at}>"  # a token belongs in no log
+
+
+class Receipt:
+    """The answer of a verb: the task as the call left it, and what the caller must know beside it.
+
+    ``lease`` is there when the call granted or renewed one, ``created`` when it could make a task, and ``replayed``
+    when the call was a repetition. ``warnings`` are sentences for whoever called.
+    """
+
+    __slots__ = ("created", "lease", "replayed", "task", "warnings")
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        lease: Lease | None = None,
+        created: bool | None = None,
+        replayed: bool = False,
+        warnings: list[str] | None = None,
+    ) -> None:
+        self.task = task
+        self.lease = lease
+        self.created = created
+        self.replayed = replayed
+        self.warnings = warnings or []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ``data`` of the envelope: ``task``, and ``created lease replayed`` where they apply."""
+        data: dict[str, Any] = {"task": self.task.to_dict()}
+        if self.created is not None:
+            data["created"] = self.created
+        if self.lease is not None:
+            data["lease"] = self.lease.to_dict()
+        if self.replayed:
+            data["replayed"] = True
+        return data
+
+    def __repr__(self) -> str:
+        return f"<Receipt {self.task!r}>"

@@ -1,0 +1,56 @@
+"""The board: every transition of a task, one method a write transaction, and every read of it.
+
+The methods live beside what they are about, and ``Board`` puts them together:
+
+========================  ==========================================================================
+``claiming.py``           claim, resume, heartbeat, complete, fail, release, handoff, tick
+``review.py``             approve, reject
+``editing.py``            add, update, reassign, retry, cancel, comment
+``queries.py``            list_tasks, show, events, agents, stats, nothing_ready
+``transfer.py``           import_tasks
+``core.py``               what they share: tokens, attempts, events, refusals
+========================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from .editing import Editing
+from .queries import Queries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .identity import Actor
+    from .transfer import Imported
+
+
+class Board(Editing, Queries):
+    """One task board, in a data directory of this machine.
+
+    Safe to use from several threads and after ``fork``; every method is one transaction. Arguments are checked, and
+    refusals are the classes of ``errors.py``.
+
+    Args:
+        data_dir: the data directory; ``tasks.db`` in it is the board.
+        create: make the board at the first write if it is not there. Otherwise a missing board reads as an empty one.
+        read_only: never write.
+        settings: defaults for leases, attempts, backoff, time zone and the busy timeout.
+        actor: who acts where a call does not say; by default what ``ATB_AGENT``, ``ATB_ACTOR`` or the login name tell.
+        clock: milliseconds since 1970, asked once the write lock is held.
+        random: bytes for lease tokens.
+    """
+
+    def import_tasks(self, data: Any, *, actor: Actor | None = None) -> Imported:
+        """Import an array of tasks, an object with ``tasks``, or an envelope around either; all of it or nothing.
+
+        Ids are kept, and made where there are none. A task whose id exists, or whose dedupe key an unfinished task
+        holds, is passed over and counted; what waits for one passed over by its key waits for the key's holder.
+        Claimed and running tasks come in as queued.
+
+        Raises:
+            InvalidInput: a malformed task (its place and field are named), an unknown dependency, a circle.
+        """
+        from .transfer import import_tasks
+
+        return import_tasks(self, data, actor)
