@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
 from _thread import allocate_lock, get_ident
-from hmac import compare_digest
 
 from .errors import Busy, Unusable
 from .turnstile import Turnstile
@@ -50,6 +50,8 @@ class Database:
         self.path = os.path.join(directory, FILE)
         self.created = False
         """Whether this object made the board."""
+        self.is_missing = False
+        """Whether the latest transaction found no board, and ran on an empty one instead."""
         self._create = create and not read_only
         self._read_only = read_only
         self._busy_timeout = busy_timeout
@@ -86,6 +88,7 @@ class Database:
             if session is not None:
                 session.close()
             session = self._sessions[key] = self._open()
+            self.is_missing = session.is_absent
         return session
 
     def _open(self) -> _Session:

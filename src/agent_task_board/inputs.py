@@ -7,8 +7,6 @@ the message and in ``details.field``. Callers pass the name under which their ow
 from __future__ import annotations
 
 import json
-import math
-import re
 
 from .errors import InvalidInput
 
@@ -34,8 +32,6 @@ MAX_ATTEMPTS = 1_000
 NOBODY = "none"
 """The reserved name: it stands for no agent at all wherever an assignee may be given."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _INT64 = 2**63
 
 
@@ -51,7 +47,7 @@ def text(value: object, field: str, limit: int, *, required: bool = False) -> st
         raise _refuse(field, f"{len(value):,} characters are more than {limit:,}")
     if "\x00" in value:
         raise _refuse(field, "must not contain a NUL character")
-    if _SURROGATE.search(value):
+    if not _is_unicode(value):
         raise _refuse(field, "must be valid Unicode; it has a lone surrogate, or bytes that are not UTF-8")
     if required and not value.strip():
         raise _refuse(field, "must not be empty")
@@ -61,7 +57,7 @@ def text(value: object, field: str, limit: int, *, required: bool = False) -> st
 def line(value: object, field: str, limit: int) -> str:
     """Return one line of text, not empty and without control characters."""
     checked = text(value, field, limit, required=True)
-    if _CONTROL.search(checked):
+    if not checked.isprintable() and any(char < " " or "\x7f" <= char <= "\x9f" for char in checked):
         raise _refuse(field, "must not contain control characters or line breaks")
     return checked
 
@@ -144,26 +140,26 @@ def json_text(value: object, field: str) -> str:
     return encoded
 
 
-def _check_json(value: object, field: str) -> None:
+def _check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
     """Refuse what JSON or SQLite cannot hold. Walks level by level, so that depth costs no recursion."""
     level: list[object] = [value]
     depth = 0
     while level:
         depth += any(isinstance(item, (dict, list, tuple)) for item in level)
-        if depth > JSON_DEPTH:
-            raise _refuse(field, f"is nested more than {JSON_DEPTH} levels deep")
+        if depth > limit:
+            raise _refuse(field, f"is nested more than {limit} levels deep")
         below: list[object] = []
         for item in level:
             if item is None or isinstance(item, bool):
                 continue
             if isinstance(item, str):
-                if _SURROGATE.search(item):
+                if not _is_unicode(item):
                     raise _refuse(field, "has a lone surrogate")
             elif isinstance(item, int):
                 if not -_INT64 <= item < _INT64:
                     raise _refuse(field, "has an integer beyond 64 bits", "Send such a number as text.")
             elif isinstance(item, float):
-                if not math.isfinite(item):
+                if item * 0 != 0:  # NaN or infinite
                     raise _refuse(field, "has a number that is not finite")
             elif isinstance(item, dict):
                 if not all(isinstance(name, str) for name in item):
@@ -177,12 +173,12 @@ def _check_json(value: object, field: str) -> None:
         level = below
 
 
-def parse_json(source: str, field: str) -> Any:
-    """Read JSON as strictly as the standard allows.
+def parse_json(source: str, field: str, *, depth: int = JSON_DEPTH) -> Any:
+    """Read JSON as strictly as the standard allows, nested ``depth`` levels at most.
 
     Raises:
         InvalidInput: malformed, ``NaN`` or ``Infinity``, a key twice in one object, a lone surrogate,
-            an integer beyond 64 bits, or nested more than 100 levels deep.
+            an integer beyond 64 bits, or nested too deep.
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -204,10 +200,10 @@ def parse_json(source: str, field: str) -> Any:
     try:
         value = json.loads(source, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
     except RecursionError:
-        raise _refuse(field, f"is nested more than {JSON_DEPTH} levels deep") from None
+        raise _refuse(field, f"is nested more than {depth} levels deep") from None
     except ValueError as error:
         raise _refuse(field, f"is not JSON: {error}") from None
-    _check_json(value, field)
+    _check_json(value, field, depth)
     return value
 
 
@@ -218,6 +214,15 @@ def one_of(value: object, field: str, allowed: Iterable[str]) -> str:
         shown = repr(value[:60]) if isinstance(value, str) else _kind(value)
         raise _refuse(field, f"{shown} is not one of: {', '.join(words)}")
     return value
+
+
+def _is_unicode(value: str) -> bool:
+    """Say whether a text can be written as UTF-8: a lone surrogate cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _kind(value: object) -> str:

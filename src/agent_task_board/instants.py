@@ -24,7 +24,7 @@ DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_LENGTH = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
+_LENGTH = r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?"
 
 
 def now() -> int:
@@ -119,11 +119,9 @@ def _to_milliseconds(value: object) -> int | None:
         return value // _MILLISECOND
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value * SECOND
-    if isinstance(value, float):
+    if isinstance(value, (int, float)):
         return int(value * SECOND) if abs(value) < 1e12 else None  # NaN and infinities compare false
-    match = _LENGTH.fullmatch(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
+    match = re.fullmatch(_LENGTH, value.strip(), re.ASCII) if isinstance(value, str) and len(value) <= 40 else None
     if match is None or not any(match.groups()):
         return None
     days, hours, minutes, seconds = (int(group or 0) for group in match.groups())

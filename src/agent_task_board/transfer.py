@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import inputs, instants
-from .core import ULID, changes
+from .core import changes, is_ulid
 from .errors import BoardError, InvalidInput
 from .model import FINAL, JSON_KEYS, LEASED, QUEUED, STATUSES
 
@@ -197,7 +197,7 @@ def _read_id(value: object, field: str) -> str | None:
     if value is None:
         return None
     text = inputs.line(value, field, inputs.NAME).upper()
-    if not ULID.fullmatch(text):
+    if not is_ulid(text):
         raise InvalidInput(f"{field}: {text[:60]!r} is not a whole task id", field=field)
     return text
 

@@ -1,0 +1,103 @@
+"""What a command prints: one JSON envelope on standard output, or a page for people, and talk on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from ..errors import BoardError, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .command import Reply
+
+STYLES = ("json", "table")
+OWN_FORMAT = ("import",)
+"""Commands whose ``--format`` is that of a file."""
+
+
+def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
+    """Return how to print, before anything is parsed, so that a refusal to parse is printed that way, too."""
+    if "--json" in arguments or any(name in arguments for name in OWN_FORMAT):
+        return "json"
+    style = environ.get("ATB_FORMAT") or "json"
+    for place, word in enumerate(arguments):
+        if word == "--format":
+            style = "".join(arguments[place + 1 : place + 2])
+        elif word.startswith("--format="):
+            style = word.partition("=")[2]
+    if style not in STYLES:
+        raise InvalidInput(f"--format: {style[:60]!r} is not one of: {', '.join(STYLES)}", field="format")
+    return style
+
+
+def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> int:
+    """Print the answer of a command that worked; return its exit code."""
+    if reply.printed:
+        return 0
+    warnings = [*warnings, *reply.warnings]
+    if style == "json":
+        _print({"ok": True, "data": reply.data, "warnings": warnings})
+    else:
+        from . import tables
+
+        _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
+        _write(tables.page(reply))
+    return 0
+
+
+def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> int:
+    """Print a refusal; return its exit code."""
+    try:
+        if style == "json":
+            _print({"ok": False, "error": error.to_dict(), "warnings": warnings})
+        else:
+            from . import tables
+
+            _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
+    except BrokenPipeError:
+        discard()
+    return error.exit_code
+
+
+def bug(error: Exception, *, quiet: bool) -> BoardError:
+    """Return the refusal that stands for a fault of our own; its traceback goes to standard error."""
+    if not quiet:
+        import traceback
+
+        traceback.print_exception(error)
+    return BoardError(f"{type(error).__name__}: {error}")
+
+
+def discard() -> int:
+    """Go on without standard output, whose reader has gone; keeps the interpreter from complaining at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def print_line(value: Any) -> None:
+    """Print one JSON value on a line of its own, at once."""
+    _print(value)
+
+
+def _print(value: Any) -> None:
+    _write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.flush()
+    # Bytes, since standard output may be in another encoding, and a path in a message may hold bytes that are none.
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def _talk(lines: list[str], *, quiet: bool) -> None:
+    if lines and not quiet:
+        from . import tables
+
+        sys.stderr.write(tables.clean("".join(f"{line}\n" for line in lines)))

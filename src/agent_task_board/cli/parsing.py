@@ -1,0 +1,135 @@
+"""Arguments: where the command's name is, the parser of one command, and the kinds of values."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn
+
+    from .command import Command
+
+GLOBAL_WITH_VALUE = ("--data-dir", "--config", "--format")
+GLOBAL_FLAGS = ("--json", "--quiet", "--help", "-h", "--version")
+
+
+def place_of_command(arguments: list[str]) -> int | None:
+    """Return the index of the command's name; the options that every command takes may stand before it.
+
+    Raises:
+        InvalidInput: another option stands before it.
+    """
+    skip = False
+    for place, word in enumerate(arguments):
+        if skip:
+            skip = False
+        elif word in GLOBAL_WITH_VALUE:
+            skip = True
+        elif not word.startswith("-"):
+            return place
+        elif word not in GLOBAL_FLAGS and word.partition("=")[0] not in GLOBAL_WITH_VALUE:
+            known = [*GLOBAL_WITH_VALUE, *GLOBAL_FLAGS]
+            raise InvalidInput(
+                f"there is no option {word[:60]!r} before a command",
+                hint=did_you_mean(word, known) or "Put a command's own options after its name.",
+            )
+    return None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return a hint that names the nearest of the words known, if one is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"Did you mean {near[0]!r}?" if near else None
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are refusals like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line, naming the option that may have been meant."""
+        hint = None
+        for word in message.removeprefix("unrecognized arguments: ").split():
+            if word.startswith("--") and message.startswith("unrecognized"):
+                known = [option for action in self._actions for option in action.option_strings]
+                hint = did_you_mean(word.partition("=")[0], known)
+                break
+        raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
+
+    def whole(self, option: str, text: str) -> None:
+        """Add an option that takes a whole number."""
+        self.add_argument(option, type=whole_number, metavar="N", help=text)
+
+    def option(self, option: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option that takes a value."""
+        self.add_argument(option, metavar=metavar, help=text, **more)
+
+    def repeated(self, option: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option that may be given again and again."""
+        self.add_argument(option, metavar=metavar, action="append", default=[], help=f"{text} (repeatable)", **more)
+
+    def flag(self, option: str, text: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(option, action="store_true", help=text)
+
+    def task(self) -> None:
+        """Add the task that the command is about."""
+        self.add_argument("id", metavar="ID", help="the task: its id, or the last 4 or more characters of it")
+
+    def actor(self) -> None:
+        """Add who acts."""
+        self.option("--actor", "NAME", "who does this (default: ATB_AGENT, ATB_ACTOR, the login name)")
+
+    def holder(self) -> None:
+        """Add what a verb under a lease needs: the task, the token, the actor."""
+        self.task()
+        self.option("--token", "TOKEN", "the lease token of the claim (default: ATB_TOKEN)")
+        self.option("--token-file", "FILE", "read the lease token from a file, or from standard input with -")
+        self.option("--actor", "NAME", "who does this (default: the holder)")
+
+    def note(self, text: str) -> None:
+        """Add a note, literal or from a file."""
+        self.option("--note", "TEXT", text)
+        self.option("--note-file", "FILE", "read the note from a file, or from standard input with -")
+
+
+def whole_number(text: str) -> int:
+    """Return the integer that plain ASCII digits spell."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a whole number")
+    return int(text)
+
+
+class _Page(argparse.RawDescriptionHelpFormatter):
+    """Help of a fixed width; argparse would load shutil for each argument, only to ask how wide the terminal is."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)
+
+
+def parser_of(name: str, command: Command) -> Parser:
+    """Return the parser of one command, with the options that every command takes."""
+    parser = Parser(
+        prog=f"atb {name}",
+        description=f"{command.summary}\n\n{command.details}",
+        epilog="examples:\n" + "\n".join(f"  {line}" for line in command.examples),
+        formatter_class=_Page,
+        allow_abbrev=False,
+    )
+    command.configure(parser)
+    every = parser.add_argument_group("options of every command")
+    every.add_argument("--data-dir", metavar="DIR", help="where the board is (default: ATB_DATA_DIR, atb.toml, ./data)")
+    every.add_argument("--config", metavar="FILE", help="the configuration file (default: ATB_CONFIG, atb.toml)")
+    every.add_argument("--json", action="store_true", help="print the JSON envelope; wins over --format")
+    if "--format" not in parser._option_string_actions:
+        every.add_argument(
+            "--format", choices=["json", "table"], help="table: a page for people (default: ATB_FORMAT, json)"
+        )
+    every.add_argument("--quiet", action="store_true", help="say nothing on standard error")
+    return parser

@@ -1,0 +1,251 @@
+"""The commands that make and steer tasks: add, update, comment, approve, reject, reassign, retry, cancel."""
+
+from __future__ import annotations
+
+from ..errors import InvalidInput
+from .command import Call, Command, Reply
+from .leases import _receipt
+from .parsing import whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .parsing import Parser
+
+
+def _fields(parser: Parser) -> None:
+    """Add the options of the fields that add and update share."""
+    parser.option("--body", "TEXT", "what there is to do, in full; Markdown")
+    parser.option("--body-file", "FILE", "read the body from a file, or from standard input with -")
+    parser.option("--queue", "NAME", "which queue (default: default)")
+    parser.option("--assignee", "AGENT", "only this agent may claim it")
+    parser.option("--due", "INSTANT", "deadline: ISO 8601; a bare date means the end of that day")
+    parser.option("--not-before", "INSTANT", "not to be started before: ISO 8601; a bare date means its beginning")
+    parser.option("--params", "JSON", "input for the worker: a JSON object, @FILE, or - for standard input")
+    parser.option("--dedupe-key", "KEY", "at most one unfinished task holds a key")
+    parser.actor()
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("title", metavar="TITLE", help="what it is about, in one line of at most 500 characters")
+    parser.whole("--priority", "larger runs first (default: 0)")
+    parser.whole("--max-attempts", "claims before it fails for good, 1 to 1000 (default: the configuration, 3)")
+    parser.flag("--needs-approval", "a person has to approve the result")
+    parser.repeated("--tag", "TAG", "a tag")
+    parser.repeated("--depends-on", "ID", "a task that must be done first")
+    _fields(parser)
+    parser.option("--request-id", "ID", "a name for this call: repeating it gives the same task again")
+    parser.flag("--claim", "claim it in the same step, so that nobody else can")
+    parser.option("--agent", "NAME", "who claims it (default: ATB_AGENT)")
+    parser.option("--lease", "LENGTH", "with --claim: how long the lease lasts")
+
+
+def _add(call: Call) -> Reply:
+    args = call.args
+    params = call.json("params")
+    receipt = call.board.add(
+        args.title,
+        body=call.text("body") or "",
+        queue=args.queue if args.queue is not None else "default",
+        priority=args.priority or 0,
+        assignee=args.assignee,
+        due_at=args.due,
+        not_before=args.not_before,
+        tags=args.tag,
+        depends_on=args.depends_on,
+        params={} if params is None and args.params is None else params,
+        dedupe_key=args.dedupe_key,
+        max_attempts=args.max_attempts,
+        needs_approval=args.needs_approval,
+        request_id=args.request_id,
+        claim=args.claim,
+        agent=call.agent() if args.claim or args.agent else None,
+        lease=args.lease,
+        actor=call.actor(),
+    )
+    return _receipt(call, receipt)
+
+
+def _number_or_nothing(text: str) -> int | None:
+    return None if text == "" else whole_number(text)
+
+
+def _update_arguments(parser: Parser) -> None:
+    parser.task()
+    parser.option("--title", "TEXT", "a new title")
+    parser.option("--priority", "N", "larger runs first", type=_number_or_nothing, default=...)
+    parser.option("--max-attempts", "N", "claims before it fails for good", type=_number_or_nothing, default=...)
+    parser.repeated("--tag", "TAG", "add a tag; an empty one clears all")
+    parser.repeated("--drop-tag", "TAG", "remove a tag")
+    parser.repeated("--depends-on", "ID", "let it wait for this task, too; an empty one clears all")
+    parser.repeated("--drop-depends-on", "ID", "let it wait for this task no longer")
+    _fields(parser)
+    parser.flag("--needs-approval", "a person has to approve the result")
+    parser.flag("--no-needs-approval", "nobody has to approve the result; only a person may say so")
+    parser.option("--if-status", "STATUS", "only if it has this status")
+    parser.whole("--if-version", "only if it has this version")
+
+
+def _update(call: Call) -> Reply:
+    args = call.args
+    if args.needs_approval and args.no_needs_approval:
+        raise InvalidInput("needs_approval: both --needs-approval and --no-needs-approval", field="needs_approval")
+    given: dict[str, Any] = {}
+    for option, field in (("title", "title"), ("dedupe_key", "dedupe_key"), ("assignee", "assignee")):
+        if getattr(args, option) is not None:
+            given[field] = getattr(args, option)
+    if args.queue is not None:
+        given["queue"] = args.queue or "default"
+    for option, field in (("due", "due_at"), ("not_before", "not_before")):
+        if getattr(args, option) is not None:
+            given[field] = getattr(args, option) or None
+    body = call.text("body")
+    if body is not None:
+        given["body"] = body
+    if args.params is not None:
+        given["params"] = call.json("params") if args.params else None
+    if args.priority is not ...:
+        given["priority"] = args.priority or 0
+    if args.max_attempts is not ...:
+        given["max_attempts"] = args.max_attempts
+    if args.needs_approval or args.no_needs_approval:
+        given["needs_approval"] = args.needs_approval
+    for values, field in ((args.tag, "tags"), (args.depends_on, "depends_on")):
+        if "" in values:
+            given[field] = []
+        given[f"add_{field}"] = [value for value in values if value]
+    receipt = call.board.update(
+        args.id,
+        **given,
+        drop_tags=args.drop_tag,
+        drop_depends_on=args.drop_depends_on,
+        if_status=args.if_status,
+        if_version=args.if_version,
+        actor=call.actor(),
+    )
+    return _receipt(call, receipt)
+
+
+def _comment_arguments(parser: Parser) -> None:
+    parser.task()
+    parser.add_argument("text", metavar="TEXT", help="the remark")
+    parser.actor()
+
+
+def _comment(call: Call) -> Reply:
+    event = call.board.comment(call.args.id, call.args.text, actor=call.actor())
+    return Reply({"event": event}, page="comment", zone=call.config.settings.timezone)
+
+
+def _verdict_arguments(parser: Parser) -> None:
+    parser.task()
+    parser.note("a remark for the agents")
+    parser.actor()
+
+
+def _approve(call: Call) -> Reply:
+    return _receipt(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()))
+
+
+def _reject(call: Call) -> Reply:
+    return _receipt(call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()))
+
+
+def _reassign_arguments(parser: Parser) -> None:
+    parser.option("--to", "AGENT", "the agent that is to have it, or none for anybody", required=True)
+    _verdict_arguments(parser)
+
+
+def _reassign(call: Call) -> Reply:
+    receipt = call.board.reassign(call.args.id, call.args.to, note=call.text("note"), actor=call.actor())
+    return _receipt(call, receipt)
+
+
+def _retry_arguments(parser: Parser) -> None:
+    parser.task()
+    parser.actor()
+
+
+def _retry(call: Call) -> Reply:
+    return _receipt(call, call.board.retry(call.args.id, actor=call.actor()))
+
+
+def _cancel(call: Call) -> Reply:
+    return _receipt(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()))
+
+
+PEOPLE = "For people: refused with `not_permitted` (exit 6) where ATB_AGENT is set, and to an actor that held the task."
+
+COMMANDS = {
+    "add": Command(
+        _add,
+        _add_arguments,
+        "Add a task to the board.",
+        "-> queued, or claimed with --claim. Makes the board if there is none yet. A dedupe key that an unfinished\n"
+        "task holds gives that task, with `created` false; with --claim that is a `conflict`, and so is a task\n"
+        "that could not be started now.",
+        (
+            'atb add "Write the parser" --priority 5 --tag core',
+            'atb add "Write the printer" --depends-on 9F3K2A --needs-approval --due 2026-12-24',
+            'atb add "Fix the build" --claim --agent ada --lease 30m',
+            'atb add "Nightly report" --dedupe-key report --params \'{"days": 7}\'',
+        ),
+        creates=True,
+    ),
+    "update": Command(
+        _update,
+        _update_arguments,
+        "Change a task that is not finished.",
+        "The status stays. An empty value clears a field. --if-status and --if-version make it a compare-and-set:\n"
+        "when the task is not as expected, nothing changes and the answer is a `conflict` (exit 4).",
+        (
+            "atb update 9F3K2A --priority 10 --tag urgent --drop-tag later",
+            "atb update 9F3K2A --depends-on 7QW2ZX --if-status queued --if-version 4",
+            'atb update 9F3K2A --due "" --assignee ""',
+        ),
+    ),
+    "comment": Command(
+        _comment,
+        _comment_arguments,
+        "Leave a remark on a task.",
+        "In whatever status; the task itself does not change.",
+        ('atb comment 9F3K2A "The customer prefers the blue one."',),
+    ),
+    "approve": Command(
+        _approve,
+        _verdict_arguments,
+        "Accept work in review.",
+        "review -> done; what waits for the task may start.\n" + PEOPLE,
+        ('atb approve 9F3K2A --note "well done"',),
+    ),
+    "reject": Command(
+        _reject,
+        _verdict_arguments,
+        "Send work in review back, saying why.",
+        "review -> queued, with a new budget of attempts; the result stays for inspection. A note is required.\n"
+        + PEOPLE,
+        ('atb reject 9F3K2A --note "the error messages are missing"',),
+    ),
+    "reassign": Command(
+        _reassign,
+        _reassign_arguments,
+        "Give a task to another agent, or to anybody.",
+        "queued, claimed, running -> queued. A live lease is revoked: its holder is refused from now on.",
+        ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
+    ),
+    "retry": Command(
+        _retry,
+        _retry_arguments,
+        "Put a failed or cancelled task back into its queue.",
+        "failed, cancelled -> queued, with a new budget of attempts.",
+        ("atb retry 9F3K2A",),
+    ),
+    "cancel": Command(
+        _cancel,
+        _verdict_arguments,
+        "End a task that is not finished.",
+        "queued, claimed, running, review -> cancelled. What waits for it stays blocked until it is retried and done.",
+        ('atb cancel 9F3K2A --note "no longer needed"',),
+    ),
+}

@@ -1,0 +1,93 @@
+"""The commands that look after the board: tick, import, config, demo."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import config, inputs
+from .command import Call, Command, Reply
+from .reads import _nothing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .parsing import Parser
+
+
+def _tick(call: Call) -> Reply:
+    return Reply(call.board.tick())
+
+
+def _import_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
+    parser.add_argument("--format", choices=["json"], default="json", help="the format of the file (default: json)")
+    parser.actor()
+
+
+def _import(call: Call) -> Reply:
+    source = call.read_text(call.args.file, "file", limit=None)
+    data = inputs.parse_json(source, "file", depth=inputs.JSON_DEPTH + 4)  # a task's params lie that much deeper
+    done = call.board.import_tasks(data, actor=call.actor())
+    return Reply(done.to_dict(), warnings=done.warnings)
+
+
+def _config_arguments(parser: Parser) -> None:
+    parser.add_argument("action", choices=["show", "init"], help="show what is in force, or write a commented file")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="with init: the file to write (default: ./atb.toml)")
+
+
+def _config(call: Call) -> Reply:
+    if call.args.action == "init":
+        path = config.init(call.args.file or call.args.config or "atb.toml")
+        return Reply({"path": path})
+    if call.args.file is not None:
+        from ..errors import InvalidInput
+
+        raise InvalidInput("file: goes with init only", field="file")
+    return Reply(config.show(call.config), page="config")
+
+
+def _demo(call: Call) -> Reply:
+    from ..demo import run
+
+    played = run(call.args.data_dir, out=sys.stderr, quiet=call.args.quiet)
+    return Reply(played, page="demo", warnings=[f"made a new board at {played['directory']}"])
+
+
+COMMANDS = {
+    "tick": Command(
+        _tick,
+        _nothing,
+        "Do what time alone brings about; for cron, every minute.",
+        "Takes back expired leases and promotes delayed tasks. Claims do the same on their way; a tick does it while\n"
+        "nobody claims. Safe to run twice at once. `data` is {expired, created, delivered, catchup_pending}.",
+        ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet   # a line for crontab"),
+    ),
+    "import": Command(
+        _import,
+        _import_arguments,
+        "Bring in tasks from a file: all of it or nothing.",
+        "Takes an array of tasks, an object with `tasks`, or what `atb list --full` prints. Ids are kept; a task\n"
+        "whose id exists, or whose dedupe key an unfinished task holds, is passed over and counted. Claimed and\n"
+        "running tasks come in as queued. `data` is {imported, skipped}. Makes the board if there is none yet.",
+        ("atb import examples/tasks.json", "atb list --full --limit 100000 | atb --data-dir copy import -"),
+        creates=True,
+    ),
+    "config": Command(
+        _config,
+        _config_arguments,
+        "Show the settings in force and where each comes from, or write a file with all of them.",
+        "`show`: `data` is {file, values}, each value with its source. `init` writes a commented file that changes\n"
+        "nothing until it is edited, and never overwrites one.",
+        ("atb config show --format table", "atb config init", "atb config init ~/.config/atb.toml"),
+        reads=True,
+    ),
+    "demo": Command(
+        _demo,
+        _nothing,
+        "Watch several agents empty a board of its own, some of them dying on the way.",
+        "Loads an example project into a fresh directory, starts real worker processes, kills one, lets the lease\n"
+        "of another run out, and proves from the history that every task was worked once and every stale holder\n"
+        "refused. Takes about 15 seconds. The story goes to standard error, the proof to standard output.",
+        ("atb demo", "atb demo --data-dir demo-board"),
+    ),
+}

@@ -1,0 +1,360 @@
+"""The limits of every field, and the one strict reader of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_task_board import Actor, inputs
+from tests.support import refused
+from tests.test_claiming import bring_to, everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from agent_task_board import Board
+
+DEEP = "[" * 5_000 + "]" * 5_000
+
+
+def nested(levels: int) -> list[Any]:
+    """Return lists in lists, so many levels deep."""
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+# Text
+
+
+def test_free_text_may_have_line_breaks_and_any_script() -> None:
+    for text in ("", "two\nlines\ttabbed\r\n", "😀 é 汉字", "\x1b[31m"):
+        assert inputs.text(text, "body", 100) is text
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "\ud800", "a\udfff", "abcdef", None, 5, True, b"abc", ["a"], {}])
+def test_text_is_valid_unicode_within_its_limit(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.text(value, "body", 5)
+    assert caught.value.details["field"] == "body"
+    assert caught.value.message.startswith("body: ")
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", "\n", "a\nb", "a\tb", "\x7f", "\x85", "a\x1b[0m", "\ud800", "a" * 501, None]
+)
+def test_one_line_has_no_control_characters_and_is_not_empty(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.line(value, "title", 500)
+    assert caught.value.details["field"] == "title"
+
+
+def test_characters_are_counted_not_bytes() -> None:
+    assert inputs.line("汉" * 500, "title", 500) == "汉" * 500
+    assert inputs.line("😀" * 500, "title", 500) == "😀" * 500
+
+
+def test_names_lose_the_spaces_around_them() -> None:
+    assert inputs.name("  ada lovelace ", "agent") == "ada lovelace"
+    assert inputs.name(f" {'a' * 100} ", "agent") == "a" * 100
+
+
+@pytest.mark.parametrize("value", [None, "", "none", "NONE", " None "])
+def test_nobody_may_be_said_in_several_ways(value: str | None) -> None:
+    assert inputs.assignee(value, "assignee") is None
+
+
+def test_names_that_only_contain_none_are_names() -> None:
+    assert inputs.assignee("none-such", "assignee") == "none-such"
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_empty_key_is_no_key(value: str | None) -> None:
+    assert inputs.key(value, "dedupe_key") is None
+
+
+# Lists
+
+
+def test_tags_keep_their_order_and_lose_repetitions() -> None:
+    assert inputs.tags(["b", "a", "b"]) == ["b", "a"]
+    assert inputs.tags(("x",)) == ["x"]
+    assert len(inputs.tags([str(number) for number in range(50)])) == 50
+    assert inputs.tags(["a"] * 1_000) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "values", ["abc", None, 5, {"a": 1}, [1], [None], [""], ["a\n"], ["t" * 65], list(map(str, range(51)))]
+)
+def test_malformed_tags_are_refused(values: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.tags(values, "add_tags")
+    assert caught.value.details["field"] == "add_tags"
+
+
+# Numbers, booleans, words
+
+
+@pytest.mark.parametrize("value", [True, False, 1.0, "1", None, [], -1, 11, 10**30, float("nan")])
+def test_whole_number_is_nothing_else_and_within_its_bounds(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.integer(value, "priority", 0, 10)
+    assert caught.value.details["field"] == "priority"
+    assert len(caught.value.message) < 200
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", "", None, []])
+def test_boolean_is_nothing_else(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.boolean(value, "needs_approval")
+    assert caught.value.details["field"] == "needs_approval"
+
+
+@pytest.mark.parametrize("value", ["", "Done", "done ", None, 5, ["done"], {}])
+def test_word_is_one_of_those_allowed(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.one_of(value, "status", ("done", "failed"))
+    assert caught.value.details["field"] == "status"
+    assert "done, failed" in caught.value.message
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("NaN", "Infinity", "-Infinity", "[NaN]", "1e400", "-1e400"),
+        *('{"a": 1, "a": 1}', '{"x": [{"b": 1, "c": 2, "b": 3}]}', '{"\\u0061": 1, "a": 2}'),
+        *('"\\ud800"', '{"\\udc00": 1}', '["\\ud83d"]', '"\ud800"'),
+        *("9223372036854775808", "-9223372036854775809", "1" + "0" * 30, "[" + "1" * 5_000 + "]"),
+        *(DEEP, '{"a":' * 5_000 + "1" + "}" * 5_000, json.dumps(nested(101))),
+        *("", " ", "{", "[1,]", "{'a': 1}", "nul", "1 2", "\ufeff1", "01", '"a\nb"', "// x"),
+    ],
+)
+def test_json_beyond_the_standard_or_the_limits_is_refused_by_field(source: str) -> None:
+    with refused("invalid_input") as caught:
+        inputs.parse_json(source, "params")
+    assert caught.value.details["field"] == "params"
+    assert caught.value.message.startswith("params: ")
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("null", None),
+        (' [1, -2.5e3, "\\ud83d\\ude00", {"a": {}}] ', [1, -2500.0, "😀", {"a": {}}]),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        (json.dumps(nested(100)), nested(100)),
+        ('{"a": {"a": 1}, "b": {"a": 1}}', {"a": {"a": 1}, "b": {"a": 1}}),
+    ],
+)
+def test_json_within_the_standard_is_read(source: str, value: Any) -> None:
+    assert inputs.parse_json(source, "params") == value
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_any_json_value_is_stored_and_read_back_as_it_was(value: Any) -> None:
+    assert inputs.parse_json(inputs.json_text(value, "result"), "result") == value
+
+
+@given(st.text(max_size=200))
+def test_reader_of_json_answers_or_refuses_whatever_comes(source: str) -> None:
+    try:
+        expected = json.loads(source)
+    except ValueError:
+        with refused("invalid_input"):
+            inputs.parse_json(source, "params")
+        return
+    if expected == expected and abs(expected if isinstance(expected, (int, float)) else 0) < 2**63:
+        assert inputs.parse_json(source, "params") == expected
+
+
+def test_json_that_contains_itself_is_refused() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    with refused("invalid_input"):
+        inputs.json_text(circle, "result")
+
+
+def test_size_of_json_is_counted_in_bytes() -> None:
+    assert len(inputs.json_text("é" * 524_287, "result").encode()) == 1_048_576
+    with refused("invalid_input"):
+        inputs.json_text("é" * 524_288, "result")
+
+
+@pytest.mark.parametrize("value", [None, [], "{}", 5])
+def test_params_are_an_object(value: Any) -> None:
+    with refused("invalid_input") as caught:
+        inputs.parameters(value)
+    assert caught.value.details["field"] == "params"
+
+
+# What the verbs make of it: refused by field, the board exactly as it was
+
+BAD_FIELDS: list[tuple[str, Any]] = [
+    ("title", ""),
+    ("title", "   "),
+    ("title", "t" * 501),
+    ("title", "a\x00b"),
+    ("title", "a\nb"),
+    ("title", "\ud800"),
+    ("title", None),
+    ("title", 5),
+    ("body", "b" * 200_001),
+    ("body", "a\x00"),
+    ("body", "\udfff"),
+    ("body", 5),
+    ("queue", ""),
+    ("queue", "q" * 101),
+    ("queue", "a\tb"),
+    ("queue", None),
+    ("priority", 1_000_001),
+    ("priority", -1_000_001),
+    ("priority", 10**30),
+    ("priority", 1.5),
+    ("priority", True),
+    ("priority", "high"),
+    ("priority", None),
+    ("assignee", "a" * 101),
+    ("assignee", "a\x00"),
+    ("assignee", "\ud800"),
+    ("assignee", 5),
+    ("due_at", "tomorrow"),
+    ("due_at", "2026-02-30"),
+    ("due_at", 1_796_000_000),
+    ("due_at", ["2026-12-01"]),
+    ("not_before", "soon"),
+    ("not_before", "2026-11-30T25:00:00+00:00"),
+    ("not_before", {"at": 1}),
+    ("tags", "web"),
+    ("tags", [""]),
+    ("tags", ["t" * 65]),
+    ("tags", ["a\nb"]),
+    ("tags", [5]),
+    ("tags", [str(number) for number in range(51)]),
+    ("tags", 5),
+    ("params", []),
+    ("params", "text"),
+    ("params", {"a": float("nan")}),
+    ("params", {"a": float("inf")}),
+    ("params", {"a": 10**30}),
+    ("params", {"a": "\ud800"}),
+    ("params", {5: "a"}),
+    ("params", {"a": object()}),
+    ("params", {"a": nested(100)}),
+    ("params", {"a": nested(5_000)}),
+    ("params", {"a": "x" * 1_048_576}),
+    ("dedupe_key", "k" * 201),
+    ("dedupe_key", "a\nb"),
+    ("dedupe_key", "  "),
+    ("dedupe_key", 5),
+    ("max_attempts", 0),
+    ("max_attempts", 1_001),
+    ("max_attempts", -1),
+    ("max_attempts", True),
+    ("max_attempts", "3"),
+    ("needs_approval", 1),
+    ("needs_approval", "yes"),
+    ("needs_approval", None),
+    ("depends_on", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    ("depends_on", ["nope"]),
+    ("depends_on", [5]),
+    ("depends_on", [""]),
+    ("depends_on", 5),
+]
+
+
+BAD_NAMES = [f"{field} {place}" for place, (field, _) in enumerate(BAD_FIELDS)]
+OF_THE_FILE = [bad for bad in BAD_FIELDS if bad[0] != "depends_on"]  # a file calls it blocked_by
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS, ids=BAD_NAMES)
+def test_add_refuses_a_malformed_field(board: Board, field: str, value: Any) -> None:
+    board.add("there already")
+    before = everything(board)
+    with refused("invalid_input") as caught:
+        board.add(**{"title": "task", field: value})
+    assert caught.value.details["field"] == field
+    assert everything(board) == before
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS, ids=BAD_NAMES)
+def test_update_refuses_a_malformed_field(board: Board, field: str, value: Any) -> None:
+    task = board.add("there already").task
+    before = everything(board)
+    with refused("invalid_input") as caught:
+        board.update(task.id, **{field: value})
+    assert caught.value.details["field"] == field
+    assert everything(board) == before
+
+
+@pytest.mark.parametrize(("field", "value"), OF_THE_FILE, ids=BAD_NAMES[: len(OF_THE_FILE)])
+def test_import_refuses_a_malformed_field_and_names_its_place(board: Board, field: str, value: Any) -> None:
+    board.add("there already")
+    before = everything(board)
+    with refused("invalid_input") as caught:
+        board.import_tasks([{"title": "good"}, {"title": "task", field: value}])
+    assert caught.value.details["field"] == field
+    assert caught.value.details["place"] == "tasks[1]"
+    assert everything(board) == before
+
+
+def test_fields_at_their_limits_are_accepted_by_add_and_update(board: Board) -> None:
+    fields: dict[str, Any] = {
+        "title": "汉" * 500,
+        "body": "b" * 200_000,
+        "queue": "q" * 100,
+        "priority": -1_000_000,
+        "assignee": "a" * 100,
+        "tags": [str(number).rjust(64, "t") for number in range(50)],
+        "params": {"a": nested(99)},
+        "dedupe_key": "k" * 200,
+        "max_attempts": 1_000,
+    }
+    task = board.add(**fields).task
+    assert {field: getattr(task, field) for field in fields} == fields
+    fields |= {"priority": 1_000_000, "max_attempts": 1, "params": {"a": "x" * (1_048_576 - 8)}}
+    task = board.update(task.id, **fields).task
+    assert {field: getattr(task, field) for field in fields} == fields
+
+
+@pytest.mark.parametrize("actor", ["", "a" * 101, "a\nb", "\ud800"])
+def test_malformed_actor_is_refused_by_every_verb(board: Board, actor: str) -> None:
+    held = bring_to(board, "claimed")
+    by = Actor(actor, "human")
+    before = everything(board)
+    calls: list[Callable[[], object]] = [
+        lambda: board.add("x", actor=by),
+        lambda: board.update(held.id, title="x", actor=by),
+        lambda: board.comment(held.id, "x", actor=by),
+        lambda: board.cancel(held.id, actor=by),
+        lambda: board.complete(held.id, held.token, actor=by),
+        lambda: board.import_tasks([], actor=by),
+    ]
+    for call in calls:
+        with refused("invalid_input") as caught:
+            call()
+        assert caught.value.details["field"] == "actor"
+    assert everything(board) == before
+
+
+def test_actor_of_an_unknown_kind_is_refused(board: Board) -> None:
+    board.add("there already")
+    before = everything(board)
+    with refused("invalid_input"):
+        board.add("x", actor=Actor("maria", "robot"))
+    assert everything(board) == before
