@@ -12,6 +12,7 @@ from tests.test_claiming import STATUSES, bring_to, everything, hold, kinds, las
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from agent_task_board import Board
     from tests.support import Clock
 

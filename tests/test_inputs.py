@@ -15,6 +15,7 @@ from tests.test_claiming import bring_to, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from agent_task_board import Board
 
 DEEP = "[" * 5_000 + "]" * 5_000

@@ -325,6 +325,10 @@ class BoardBesideModel(RuleBasedStateMachine):
             edits[field] = [value for value in edits[field] if value not in added]
         return edits
 
+    @rule(task=any_task, others=st.lists(any_task, min_size=1, max_size=2, unique=True))
+    def update_to_wait_for_others(self, task: Task, others: list[Task]) -> None:
+        self.call("update", task, add_depends_on=others)
+
     @rule(task=any_task, actor=actors)
     def comment(self, task: Task, actor: Actor) -> None:
         self.call("comment", task, "a remark", actor=actor)
@@ -344,8 +348,19 @@ class BoardBesideModel(RuleBasedStateMachine):
     def the_clock_shows_an_instant_that_matters(self, edge: int, off: int) -> None:
         self.clock.now = edge + off
 
+    @precondition(lambda self: self.model.edges())
+    @rule(edge=among(lambda machine: machine.model.edges()))
+    def somebody_ticks_while_the_clock_is_wrong(self, edge: int) -> None:
+        right = self.clock.now
+        self.clock.now = edge
+        self.tick()
+        self.clock.now = right
+
     @precondition(lambda self: any(edge <= self.clock.now for edge in self.model.edges()))
     @rule()
+    def time_brings_what_it_brings(self) -> None:
+        self.tick()
+
     def tick(self) -> None:
         expired, answer = self.call("tick")
         assert answer == {"expired": expired, "created": 0, "delivered": 0, "catchup_pending": False}

@@ -17,6 +17,7 @@ from .core import (
     digest,
     lease_lost,
     lease_of,
+    obstacle,
     requeue_unless,
     status_conflict,
 )
@@ -102,18 +103,10 @@ class Claiming(Core):
                 raise InvalidInput(f'if_status: a claim without an id takes a "{QUEUED}" task', field="if_status")
         if task is not None and (wanted_queues or wanted_tags):
             raise InvalidInput("a claim names either a task, or queues and tags to choose from", field="id")
-        arguments = call_digest(
-            "claim",
-            {
-                "agent": name.casefold(),
-                "task": task and task.upper(),
-                "queues": wanted_queues,
-                "tags": wanted_tags,
-                "lease": length,
-                "if_status": if_status,
-                "comment": text,
-            },
-        )
+        arguments = ""
+        if request_id is not None:
+            told = [name.casefold(), task and task.upper(), wanted_queues, wanted_tags, length, if_status, text]
+            arguments = call_digest("claim", told)
         with self._db.write() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
@@ -638,10 +631,5 @@ def _not_claimable(row: TaskRow, agent: str, if_status: str | None) -> Conflict:
     """Return the refusal of a claim of one task, naming the first thing that stands in the way."""
     if row["status"] != QUEUED or if_status not in (None, QUEUED):
         return status_conflict(row, [QUEUED if if_status in (None, row["status"]) else if_status])
-    if row["open_dependencies"]:
-        reason, what = "blocked", f"waits for {row['open_dependencies']} unfinished tasks"
-    elif row["assignee"] not in (None, agent):
-        reason, what = "assigned", f"is assigned to {row['assignee']}"
-    else:
-        reason, what = "delayed", f"is not to be started before {row['not_before']}"
+    reason, what = obstacle(row, agent)
     return Conflict(f"task {row['id']} {what}", reason=reason, actual=actual(row))

@@ -17,7 +17,7 @@ from .settings import Settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from .identity import Actor
@@ -406,9 +406,9 @@ def digest(text: str) -> str:
     return str(sha256(text.encode()).hexdigest())
 
 
-def call_digest(verb: str, arguments: dict[str, Any]) -> str:
+def call_digest(verb: str, arguments: Sequence[Any]) -> str:
     """Return what a request id stands for: one verb with one set of arguments."""
-    return digest(json.dumps([verb, arguments], sort_keys=True, default=str))
+    return digest(json.dumps([verb, *arguments], sort_keys=True))
 
 
 def changes(before: TaskRow | None, after: TaskRow) -> dict[str, Any]:
@@ -463,6 +463,15 @@ def status_conflict(row: TaskRow, expected: Iterable[str]) -> Conflict:
     if row["status"] in LEASED:
         message += f"; {row['claimed_by']} has held it since {row['claimed_at']}"
     return Conflict(message, reason="status", actual=actual(row))
+
+
+def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
+    """Return why a queued task is not ready for an agent: the reason of a conflict, and the rest of a sentence."""
+    if row["open_dependencies"]:
+        return "blocked", f"waits for {row['open_dependencies']} unfinished tasks"
+    if row["assignee"] not in (None, agent):
+        return "assigned", f"is assigned to {row['assignee']}"
+    return "delayed", f"is not to be started before {row['not_before']}"
 
 
 def as_agent(actor: Actor) -> Actor:

@@ -7,7 +7,7 @@ import sqlite3
 
 from . import identity, inputs, instants
 from .claiming import Claiming
-from .core import BACK_TO_QUEUE, LEASE_ENDS, actual, as_agent, call_digest, changes, lease_of, status_conflict
+from .core import BACK_TO_QUEUE, LEASE_ENDS, actual, as_agent, call_digest, changes, lease_of, obstacle, status_conflict
 from .errors import Conflict, InvalidInput
 from .model import (
     AGENT,
@@ -95,14 +95,10 @@ class Editing(Claiming, Reviewing):
             not_before=not_before, tags=list(tags), params=params, dedupe_key=dedupe_key,
             max_attempts=max_attempts, needs_approval=needs_approval,
         )  # fmt: skip
-        arguments = call_digest(
-            "add",
-            {
-                **fields,
-                "depends_on": list(depends_on),
-                "claim": [(agent or "").casefold(), length] if claim else None,
-            },
-        )
+        arguments = ""
+        if request_id is not None:
+            told = [fields, list(depends_on), [(agent or "").casefold(), length] if claim else None]
+            arguments = call_digest("add", told)
         with self._db.write() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
@@ -125,7 +121,12 @@ class Editing(Claiming, Reviewing):
                 values = {"seq": row["seq"], "agent": self._known_as(tx, agent)}
                 claimed = self._take(tx, "seq = :seq", values, instant, length, as_agent(by))
                 if claimed is None:
-                    raise _not_ready(row, values["agent"])
+                    reason, what = obstacle(row, values["agent"])
+                    raise Conflict(
+                        f"a task to be claimed at once must be ready, and this one {what}",
+                        hint="Add it without claiming it.",
+                        reason=reason,
+                    )
                 row, number, token = claimed
                 lease_granted = lease_of(row, token)
             self._remember(tx, request_id, arguments, instant, task_seq=row["seq"], attempt=number, created=True)
@@ -436,7 +437,8 @@ class Editing(Claiming, Reviewing):
         if rows:
             return
         if before["status"] in FINAL:
-            raise status_conflict(before, [if_status] if if_status else [QUEUED, CLAIMED, RUNNING, REVIEW])
+            wrong = if_status not in (None, before["status"])
+            raise status_conflict(before, [if_status or ""] if wrong else [QUEUED, CLAIMED, RUNNING, REVIEW])
         if if_status not in (None, before["status"]):
             raise status_conflict(before, [if_status or ""])
         if if_version not in (None, before["version"]):
@@ -609,19 +611,4 @@ def _key_taken(key: str, holder: TaskRow) -> Conflict:
         reason="dedupe",
         task_id=holder["id"],
         actual=actual(holder),
-    )
-
-
-def _not_ready(row: TaskRow, agent: str) -> Conflict:
-    """Return the refusal of an add with a claim whose task this agent could not start now."""
-    if row["open_dependencies"]:
-        reason, what = "blocked", "it waits for tasks that are not done"
-    elif row["assignee"] not in (None, agent):
-        reason, what = "assigned", f"it is assigned to {row['assignee']}"
-    else:
-        reason, what = "delayed", f"it is not to be started before {row['not_before']}"
-    return Conflict(
-        f"a task to be claimed at once must be ready: {what}",
-        hint="Add it without claiming it.",
-        reason=reason,
     )
