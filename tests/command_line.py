@@ -48,6 +48,9 @@ occurrence_at created_at updated_at claimed_at finished_at ready blocked delayed
 
 LONG_KEYS = ("body", "params", "result", "error")
 
+PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+"""What a command needs to be found at all, and not to write among the sources."""
+
 LIMIT = 60
 """Seconds after which a process that should have ended is taken for stuck."""
 
@@ -107,30 +110,31 @@ class Terminal:
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(directory),
             "LOGNAME": "carla",
-            **{name: value for name, value in os.environ.items() if name == "PYTHONDONTWRITEBYTECODE"},
+            **{name: value for name, value in os.environ.items() if name in PASSED_ON},
         }
 
-    def atb(self, *words: str, stdin: bytes = b"", **environ: str) -> Answer:
+    def atb(self, *words: str, stdin: str | bytes = b"", **environ: str) -> Answer:
         """Run a command inside this process; standard output claims to be ASCII, as a hostile one would."""
-        out, err = io.TextIOWrapper(io.BytesIO(), "ascii"), io.StringIO()
+        written, err = io.BytesIO(), io.StringIO()
+        out = io.TextIOWrapper(written, "ascii")
         with (
             contextlib.chdir(self.directory),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
             patch.dict(os.environ, {**self.environ, **environ}, clear=True),
-            patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii")),
+            patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(_bytes(stdin)), "ascii")),
         ):
             code = main(words)
         out.flush()
-        return Answer(code, out.buffer.getvalue(), err.getvalue())  # type: ignore[attr-defined]
+        return Answer(code, written.getvalue(), err.getvalue())
 
-    def process(self, *words: str | bytes, stdin: bytes = b"", code: str | None = None, **environ: str) -> Answer:
+    def process(self, *words: str | bytes, stdin: str | bytes = b"", code: str | None = None, **environ: str) -> Answer:
         """Run a command as a process; ``code`` replaces the program that would call the command line."""
         ran = subprocess.run(
             [*program(code), *words],
             cwd=self.directory,
             env={**self.environ, **environ},
-            input=stdin,
+            input=_bytes(stdin),
             capture_output=True,
             timeout=LIMIT,
         )
@@ -165,7 +169,7 @@ class Terminal:
         assert list(task) == TASK_KEYS
         return task
 
-    def refused(self, code: str, *words: str, stdin: bytes = b"", **environ: str) -> dict[str, Any]:
+    def refused(self, code: str, *words: str, stdin: str | bytes = b"", **environ: str) -> dict[str, Any]:
         """Run a command that is refused with this code, and return the error."""
         answer = self.atb(*words, stdin=stdin, **environ)
         assert not answer.envelope["ok"], answer
@@ -181,18 +185,18 @@ class Terminal:
         data = self.data("claim", "--agent", agent, *options)
         return data["task"]["id"], data["lease"]["token"]
 
-    def claim_long_ago(self, *, agent: str = "ada") -> tuple[str, str]:
-        """Claim a task an hour ago, so that its lease has run out by now; return its id and the token."""
+    def claim_long_ago(self, task: str, *, agent: str = "ada") -> str:
+        """Claim a task an hour ago, so that its lease has run out by now; return the token."""
         board = Board(self.directory / "data", actor=MARIA, clock=lambda: now() - 3_600_000)
-        receipt = board.claim(agent)
+        receipt = board.claim(agent, task=task)
         board.close()
         assert receipt is not None
         assert receipt.lease is not None
-        return receipt.task.id, receipt.lease.token
+        return receipt.lease.token
 
     def write(self, name: str, content: str | bytes) -> str:
         """Write a file and return its name, as seen from the directory."""
-        (self.directory / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        (self.directory / name).write_bytes(_bytes(content))
         return name
 
     def write_json(self, name: str, value: object) -> str:
@@ -213,3 +217,7 @@ class Terminal:
 
 def program(code: str | None) -> list[str]:
     return [sys.executable, "-m", "agent_task_board"] if code is None else [sys.executable, "-c", code]
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

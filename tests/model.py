@@ -338,7 +338,7 @@ class Model:
     def heartbeat(
         self, held: Lease, *, lease: int | None = None, progress: int | None = None, note: str | None = None
     ) -> Answer:
-        refuse_on({"lease_lost": not self._holds(held)})
+        refuse_on({"lease_lost": not self.holds(held)})
         task = held.task
         if lease is not None:
             task.lease_length = lease * SECOND
@@ -358,7 +358,7 @@ class Model:
     def complete(
         self, held: Lease, *, result: Any = None, artifacts: Sequence[str] = (), note: str | None = None
     ) -> Answer:
-        if not self._holds(held):
+        if not self.holds(held):
             return self._replay(held, "completed")
         task = held.task
         task.result, task.artifacts, task.error = result, list(artifacts), None
@@ -369,7 +369,7 @@ class Model:
 
     def fail(self, held: Lease, error: str, *, retry_in: int | None = None, no_retry: bool = False) -> Answer:
         refuse_on({"invalid_input": no_retry and retry_in is not None})
-        if not self._holds(held):
+        if not self.holds(held):
             return self._replay(held, "failed")
         task = held.task
         task.error = error
@@ -383,7 +383,7 @@ class Model:
         return Answer(task)
 
     def release(self, held: Lease, *, after: int | None = None, note: str | None = None) -> Answer:
-        if not self._holds(held):
+        if not self.holds(held):
             return self._replay(held, "released")
         task = held.task
         if after is not None:
@@ -394,7 +394,7 @@ class Model:
         return Answer(task)
 
     def handoff(self, held: Lease, to: str, *, note: str | None = None) -> Answer:
-        if not self._holds(held):
+        if not self.holds(held):
             return self._replay(held, "handed_off")
         task = held.task
         refuse_on({"invalid_input": self._known_as(to) == task.claimed_by})
@@ -535,7 +535,7 @@ class Model:
 
     # What the verbs share
 
-    def _holds(self, lease: Lease) -> bool:
+    def holds(self, lease: Lease) -> bool:
         return lease.task.lease is lease and self._is_live(lease.task)
 
     def _is_live(self, task: Task) -> bool:

@@ -394,9 +394,10 @@ def test_text_where_a_list_of_queues_is_due_is_refused(board: Board) -> None:
 
 def test_number_where_an_id_is_due_is_refused(board: Board) -> None:
     task: Any = 5
-    with refused("invalid_input") as caught:
-        board.claim("ada", task=task)
-    assert caught.value.details["field"] == "id"
+    for request_id in (None, "r"):
+        with refused("invalid_input") as caught:
+            board.claim("ada", task=task, request_id=request_id)
+        assert caught.value.details["field"] == "id"
 
 
 @pytest.mark.parametrize("reference", ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "5FAV"])
@@ -754,8 +755,9 @@ def test_reasons_are_counted_within_the_queues_and_tags_asked_for(board: Board) 
 
 def test_own_assignments_are_no_reason(board: Board) -> None:
     board.add("of ada", assignee="Ada", not_before="2026-12-01")
+    board.add("of ada too", assignee="Ada")
     (said,) = board.nothing_ready("ADA")
-    assert "delayed" in said
+    assert "1 delayed" in said
     assert "assigned" not in said
 
 

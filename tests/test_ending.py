@@ -333,6 +333,24 @@ def test_handoff_to_nobody_is_refused(board: Board, to: Any) -> None:
     assert everything(board) == before
 
 
+@pytest.mark.parametrize("verb", ["fail", "release", "handoff", "reassign", "reject", "retry"])
+def test_task_that_comes_back_has_no_progress_left(board: Board, verb: str) -> None:
+    held = bring_to(board, "running")
+    board.update(held.id, needs_approval=verb == "reject")
+    assert board.heartbeat(held.id, held.token, progress=60).task.progress == 60
+    if verb in ENDINGS:
+        back = ENDINGS[verb](board, held.id, held.token)
+    elif verb == "reassign":
+        back = board.reassign(held.id, None)
+    elif verb == "reject":
+        assert board.complete(held.id, held.token).task.progress == 60
+        back = board.reject(held.id, note="again")
+    else:
+        assert board.cancel(held.id).task.progress == 60
+        back = board.retry(held.id)
+    assert (back.task.status, back.task.progress) == ("queued", None)
+
+
 # Replay
 
 

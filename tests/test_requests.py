@@ -112,6 +112,13 @@ def test_refused_call_does_not_use_up_its_request_id(board: Board) -> None:
     assert hold(board, task=task.id, request_id="r").id == task.id
 
 
+@pytest.mark.parametrize("depends_on", [[5], [object()], "5FAV", None])
+def test_malformed_dependencies_are_refused_under_a_request_id_too(board: Board, depends_on: Any) -> None:
+    with refused("invalid_input") as caught:
+        board.add("task", depends_on=depends_on, request_id="r")
+    assert caught.value.details["field"] == "depends_on"
+
+
 def test_empty_request_id_is_none(board: Board) -> None:
     one, two = board.add("task", request_id=""), board.add("task", request_id="")
     assert one.task.id != two.task.id

@@ -27,7 +27,15 @@ OURS = {
     ),
 }
 
-THEIRS = {"__future__", "_locale", "errno", "fcntl", "gc", "locale", "_sha256" if sys.version_info < (3, 12) else "_sha2"}
+THEIRS = {
+    "__future__",
+    "_locale",
+    "errno",
+    "fcntl",
+    "gc",
+    "locale",
+    "_sha256" if sys.version_info < (3, 12) else "_sha2",
+}
 """Built in or tiny; `locale` and `errno` are what argparse loads as soon as a parser is made."""
 
 HEAVY = {

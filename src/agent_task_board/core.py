@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 from . import identity, inputs, instants
 from .db import Database
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from .identity import Actor
     from .model import TaskRow
 
-try:  # hashlib loads all of OpenSSL, which would cost every command four milliseconds
-    from _sha2 import sha256  # type: ignore[import-not-found, unused-ignore]
-except ImportError:
+try:  # hashlib loads all of OpenSSL: four milliseconds and three megabytes for every command
+    if sys.version_info >= (3, 12):
+        from _sha2 import sha256
+    else:
+        from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]
+except ImportError:  # a Python built without hashes of its own
     from hashlib import sha256
 
 LEASE_LOW = instants.SECOND

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import venv
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from agent_task_board import Board
 from tests.benchmarks.measuring import Measured, in_turn, row
 
 ROOT = Path(__file__).resolve().parents[2]
+TELL_PEAK = "sys.stderr.write(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')))"
 BARE = "import sqlite3, json, argparse"
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("ATB_", "PYTHON"))}
 
@@ -40,11 +40,20 @@ def measure(directory: Path, runs: int) -> list[str]:
         row(f"`atb {name}`, whole process", f"`{BARE}`", taken.milliseconds, bare.milliseconds, taken.over(bare))
         for name, taken in times.items()
     ]
-    claim, nothing = _peak(commands["claim"]), _peak(commands["bare"])
+    python = str(binaries / "python")
+    nothing = _peak([python, "-c", f"import sqlite3, sys\n{TELL_PEAK}"])
+    claim = _peak(
+        [
+            python,
+            "-c",
+            f"import sys; from agent_task_board.cli import main; main()\n{TELL_PEAK}",
+            *commands["claim"][1:],
+        ]
+    )
     rows.append(
         row(
             "`atb claim`, peak memory",
-            f"`{BARE}`",
+            "`import sqlite3`",
             f"{claim.median / 1024:.1f} MiB",
             f"{nothing.median / 1024:.1f} MiB",
             claim.over(nothing),
@@ -66,12 +75,9 @@ def _run(command: list[str]) -> None:
 
 
 def _peak(command: list[str]) -> Measured:
-    """Return the peak memory of a command in KiB, each time as the only child of a fresh process."""
-    script = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    watched = [sys.executable, "-c", script, *command]
-    return Measured(
-        [int(subprocess.run(watched, check=True, env=ENVIRONMENT, stdout=subprocess.PIPE).stdout) for _ in range(5)]
-    )
+    """Return the peak memory of a command that tells it at its end, in KiB.
+
+    The child tells it itself: what the parent is told counts the memory of the fork before the exec, too.
+    """
+    runs = [subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True) for _ in range(5)]
+    return Measured([int(run.stderr.split()[-2]) for run in runs])
