@@ -382,7 +382,7 @@ def collected(arguments: list[str]) -> set[str]:
 # Architecture
 
 LAYERS = (
-    {"errors", "model", "backoff", "instants", "inputs", "identity", "settings", "turnstile", "_version"},
+    {"errors", "filesystem", "model", "backoff", "instants", "inputs", "identity", "settings", "turnstile", "_version"},
     {"config", "db"},
     {"core", "claiming", "review", "editing", "queries", "transfer", "service"},
 )

@@ -429,8 +429,8 @@ def test_refusal_of_a_finished_task_never_says_that_it_is_not_what_it_is(board: 
         ({"comment": " "}, "comment"),
         ({"add_tags": "web"}, "add_tags"),
         ({"drop_tags": [5]}, "drop_tags"),
-        ({"add_depends_on": "abcd"}, "depends_on"),
-        ({"drop_depends_on": ["?"]}, "depends_on"),
+        ({"add_depends_on": "abcd"}, "add_depends_on"),
+        ({"drop_depends_on": ["?"]}, "drop_depends_on"),
     ],
 )
 def test_malformed_update_is_refused_and_changes_nothing(board: Board, options: dict[str, Any], field: str) -> None:
@@ -438,7 +438,7 @@ def test_malformed_update_is_refused_and_changes_nothing(board: Board, options: 
     before = everything(board)
     with refused("invalid_input") as caught:
         board.update(task.id, title="new", **options)
-    # add_tags and drop_tags may be told as the one field that callers know
+    # what adds to a list or drops from it may be told as that list
     assert caught.value.details["field"] in (field, field.removeprefix("add_").removeprefix("drop_"))
     assert everything(board) == before
 

@@ -8,5 +8,5 @@ def delay(attempts: int, *, base: int, cap: int) -> int:
 
     The wait doubles with each attempt (``base``, twice, four times …) and never exceeds ``cap``.
     """
-    doublings = min(attempts - 1, 62)  # beyond that every cap is reached, and the shift would only grow
+    doublings = min(max(attempts, 1) - 1, 62)  # beyond that every cap is reached, and the shift would only grow
     return min(base << doublings, cap)

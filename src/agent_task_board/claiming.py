@@ -55,9 +55,6 @@ CLAIM = f"""
     RETURNING {COLUMNS}"""
 """SQL: the compare-and-set of every claim."""
 
-QUEUES = 100
-"""How many queues one claim may name."""
-
 
 class Claiming(Core):
     """Claim, resume, heartbeat, complete, fail, release, hand off, and expire."""
@@ -90,9 +87,8 @@ class Claiming(Core):
             LeaseLost: the request id repeats a claim whose lease has ended.
         """
         name = inputs.agent_name(agent, "agent")
-        wanted_queues = list(dict.fromkeys(inputs.name(queue, "queue") for queue in queues))
-        if len(wanted_queues) > QUEUES:
-            raise InvalidInput(f"queue: {len(wanted_queues)} are more than {QUEUES}", field="queue")
+        task = None if task is None else inputs.reference(task, "id")
+        wanted_queues = inputs.queues(queues)
         wanted_tags = inputs.tags(tags)
         length = self._lease_length(lease)
         request_id = inputs.key(request_id, "request_id")
@@ -105,7 +101,7 @@ class Claiming(Core):
             raise InvalidInput("a claim names either a task, or queues and tags to choose from", field="id")
         arguments = ""
         if request_id is not None:
-            told = [name.casefold(), task and task.upper(), wanted_queues, wanted_tags, length, if_status, text]
+            told = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, text]
             arguments = call_digest("claim", told)
         with self._db.write() as tx:
             instant = self._clock()
@@ -129,7 +125,7 @@ class Claiming(Core):
                 self._remember(tx, request_id, arguments, instant, task_seq=after["seq"], attempt=number, created=None)
                 if text is not None:
                     self._comment(tx, after, text, by, now)
-                warnings = self._notes_left(tx, after) if number > 1 else []
+                warnings = self._notes_left(tx, after) if after["version"] > 2 else []
             elif task is not None:
                 refusal = _not_claimable(self._row(tx, row["id"]), name, if_status)
         # Outside the transaction: what the sweep did stays done even if the claim is refused.

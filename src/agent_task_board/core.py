@@ -12,7 +12,7 @@ import sys
 from . import identity, inputs, instants
 from .db import Database
 from .errors import Conflict, InvalidInput, LeaseLost, NotFound
-from .model import AGENT, COLUMNS, LEASED, SYSTEM, Lease, Receipt, Task, task_rows
+from .model import ACTOR_KINDS, AGENT, COLUMNS, LEASED, SYSTEM, Lease, Receipt, Task, task_rows
 from .settings import Settings
 
 TYPE_CHECKING = False
@@ -148,7 +148,8 @@ class Core:
     def _caller(self, actor: Actor | None) -> Actor:
         """Return who acts: the argument, else whoever the board was opened for, else what the environment says."""
         if actor is not None:
-            return identity.Actor(inputs.name(actor.name, "actor"), actor.kind)
+            kind = inputs.one_of(actor.kind, "actor_kind", ACTOR_KINDS)
+            return identity.Actor(inputs.name(actor.name, "actor"), kind)
         if self._actor is None:
             self._actor = identity.from_environment()
         return identity.Actor(self._actor.name, self._actor.kind)
@@ -180,7 +181,7 @@ class Core:
 
         It serves the event's ``from`` and a refusal's message; what guards a change is the change's own WHERE.
         """
-        text = inputs.line(reference, field, inputs.NAME).strip().upper()
+        text = inputs.reference(reference, field)
         if is_ulid(text):
             rows = task_rows(tx, f"SELECT {COLUMNS} FROM task WHERE id = ?", (text,))
         elif 4 <= len(text) < 26 and _CROCKFORD.issuperset(text):
@@ -254,7 +255,7 @@ class Core:
 
     def _expire(self, tx: sqlite3.Connection, before: TaskRow, now: str) -> None:
         """Take back a lease that has run out: the task is queued at once, or failed where no attempt is left."""
-        error = f"lease of {before['claimed_by']} expired at {before['lease_expires_at']}"
+        error = lease_expired(before)
         after = task_rows(
             tx,
             f"""
@@ -292,7 +293,9 @@ class Core:
             f"""
             SELECT {COLUMNS} FROM task INDEXED BY task_leased
              WHERE status IN ('claimed', 'running') AND lease_expires_at <= :now
-             ORDER BY ({first}) AND attempts < max_attempts DESC, priority DESC, seq
+             ORDER BY ({first}) AND attempts < max_attempts AND open_dependencies = 0
+                      AND (not_before IS NULL OR not_before <= :now) DESC,
+                      priority DESC, seq
              LIMIT :batch
             """,
             parameters,
@@ -458,6 +461,11 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
     else:
         state = f'it is "{row["status"]}"'
     return LeaseLost(f"task {row['id']} is not held under this token: {state}", actual=actual(row))
+
+
+def lease_expired(row: TaskRow) -> str:
+    """Return the error of an attempt whose lease ran out."""
+    return f"lease of {row['claimed_by']} expired at {row['lease_expires_at']}"
 
 
 def status_conflict(row: TaskRow, expected: Iterable[str]) -> Conflict:

@@ -80,21 +80,22 @@ class Database:
         for key in [key for key in self._sessions if key[0] == pid]:
             self._sessions.pop(key).close()
 
-    def session(self) -> _Session:
-        """Return the connection of this thread, opened on first use."""
+    def session(self, *, to_write: bool) -> _Session:
+        """Return the connection of this thread, opened on first use; only a write makes a board."""
         key = (os.getpid(), get_ident())  # a connection must not cross a fork
         session = self._sessions.get(key)
-        if session is None or (session.is_absent and (self._create or self.exists())):
+        create = to_write and self._create
+        if session is None or (session.is_absent and (create or self.exists())):
             if session is not None:
                 session.close()
-            session = self._sessions[key] = self._open()
+            session = self._sessions[key] = self._open(create=create)
             self.is_missing = session.is_absent
         return session
 
-    def _open(self) -> _Session:
+    def _open(self, *, create: bool) -> _Session:
         try:
             if not self.exists():
-                if not self._create:
+                if not create:
                     return _Session.absent(self)
                 self._make_directory()
             if self._read_only:
@@ -192,6 +193,7 @@ class _Session:
         connection = self.connection
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            self._refuse_shared_file_system()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 version = self.check_identity()
@@ -204,6 +206,14 @@ class _Session:
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise Unusable(f"{self.database.path}: this file system cannot hold a board", hint=_NO_WAL)
         self._ready_to_write = True
+
+    def _refuse_shared_file_system(self) -> None:
+        """Refuse a board where WAL would seem to work, and lose what two machines write."""
+        from .filesystem import shared_type
+
+        kind = shared_type(self.database.directory)
+        if kind is not None:
+            raise Unusable(f"{self.database.path} lies on a shared file system ({kind})", hint=_NO_WAL)
 
     def check_identity(self) -> int:
         """Return the schema version of the open file; 0 for a file without any table.
@@ -244,7 +254,7 @@ class _Read:
         self._database = database
 
     def __enter__(self) -> sqlite3.Connection:
-        session = self._session = self._database.session()
+        session = self._session = self._database.session(to_write=False)
         connection = session.connection
         try:
             connection.execute("BEGIN")
@@ -275,7 +285,7 @@ class _Write:
         self._database = database
 
     def __enter__(self) -> sqlite3.Connection:
-        session = self._session = self._database.session()
+        session = self._session = self._database.session(to_write=True)
         try:
             if not session.is_absent:
                 session.turnstile.enter()

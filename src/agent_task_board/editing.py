@@ -7,7 +7,18 @@ import sqlite3
 
 from . import identity, inputs, instants
 from .claiming import Claiming
-from .core import BACK_TO_QUEUE, LEASE_ENDS, actual, as_agent, call_digest, changes, lease_of, obstacle, status_conflict
+from .core import (
+    BACK_TO_QUEUE,
+    LEASE_ENDS,
+    actual,
+    as_agent,
+    call_digest,
+    changes,
+    lease_expired,
+    lease_of,
+    obstacle,
+    status_conflict,
+)
 from .errors import Conflict, InvalidInput
 from .model import (
     AGENT,
@@ -92,17 +103,21 @@ class Editing(Claiming, Reviewing):
         request_id = inputs.key(request_id, "request_id")
         fields = self._fields(
             title=title, body=body, queue=queue, priority=priority, assignee=assignee, due_at=due_at,
-            not_before=not_before, tags=list(tags), params=params, dedupe_key=dedupe_key,
+            not_before=not_before, tags=tags, params=params, dedupe_key=dedupe_key,
             max_attempts=max_attempts, needs_approval=needs_approval,
         )  # fmt: skip
+        depends_on = inputs.references(depends_on, "depends_on")
         arguments = ""
         if request_id is not None:
-            told = [fields, list(depends_on), [(agent or "").casefold(), length] if claim else None]
+            told = [
+                {**fields, "params": params or {}},
+                depends_on,
+                [(agent or "").casefold(), length] if claim else None,
+            ]
             arguments = call_digest("add", told)
         with self._db.write() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
-            by.name = self._known_as(tx, by.name)
             earlier = self._repeated(tx, request_id, arguments, instant)
             if earlier is not None:
                 return self._add_again(tx, earlier, agent, instant, length, by)
@@ -149,7 +164,8 @@ class Editing(Claiming, Reviewing):
                 stored[field] = inputs.assignee(value, field)
             elif field in ("due_at", "not_before"):
                 end = field == "due_at"
-                stored[field] = instants.parse_instant(value, zone, field=field, end_of_day=end) if value else None
+                none = value is None or value == ""
+                stored[field] = None if none else instants.parse_instant(value, zone, field=field, end_of_day=end)
             elif field == "tags":
                 stored[field] = inputs.json_text(inputs.tags(value), field)
             elif field == "params":
@@ -171,7 +187,12 @@ class Editing(Claiming, Reviewing):
 
     def _insert(self, tx: sqlite3.Connection, fields: dict[str, Any], by: Actor, now: str) -> tuple[TaskRow, bool]:
         """Insert a task under a fresh id; return it and ``True``, or the holder of its dedupe key and ``False``."""
-        values = {**fields, "assignee": self._assign(tx, fields["assignee"], now), "now": now, "by": by.name}
+        holder = self._key_holder(tx, fields["dedupe_key"])
+        if holder is not None:
+            return holder, False
+        assignee = self._assign(tx, fields["assignee"], now)
+        by.name = self._known_as(tx, by.name)  # as the assignee is written, if that is the same agent's first naming
+        values = {**fields, "assignee": assignee, "now": now, "by": by.name}
         for _ in range(10):  # two forked processes may draw the same id
             rows = task_rows(
                 tx,
@@ -181,16 +202,13 @@ class Editing(Claiming, Reviewing):
                 VALUES (:id, :title, :body, :queue, :priority, :assignee, :due_at, :not_before,
                         coalesce(:not_before > :now, 0), :tags, :params, :dedupe_key, :max_attempts,
                         :needs_approval, :by, :now, :now)
-                    ON CONFLICT DO NOTHING
+                    ON CONFLICT (id) DO NOTHING
                 RETURNING {COLUMNS}
                 """,
                 {**values, "id": self._new_id()},
             )
             if rows:
                 return rows[0], True
-            holder = self._key_holder(tx, fields["dedupe_key"])
-            if holder is not None:
-                return holder, False
         raise RuntimeError("ten fresh task ids were all taken")
 
     def _assign(self, tx: sqlite3.Connection, assignee: str | None, now: str) -> str | None:
@@ -225,6 +243,7 @@ class Editing(Claiming, Reviewing):
     ) -> Receipt:
         """Answer a repeated add; one with a claim renews the token of its lease."""
         created = bool(earlier["created"])
+        by.name = self._known_as(tx, by.name)
         if earlier["attempt"] is not None and agent is not None:
             receipt = self._claim_again(tx, earlier, self._known_as(tx, agent), instant, length, as_agent(by))
             receipt.created = created
@@ -236,8 +255,6 @@ class Editing(Claiming, Reviewing):
 
     def _others(self, tx: sqlite3.Connection, references: Iterable[str]) -> dict[str, TaskRow]:
         """Return the tasks that references name, by id."""
-        if isinstance(references, str):
-            raise InvalidInput("depends_on: must be a list of ids", field="depends_on")
         rows = (self._row(tx, reference, "depends_on") for reference in references)
         return {row["id"]: row for row in rows}
 
@@ -351,6 +368,10 @@ class Editing(Claiming, Reviewing):
         if if_version is not None:
             inputs.integer(if_version, "if_version", 0, 2**62)
         text = None if comment is None else inputs.text(comment, "comment", inputs.TEXT, required=True)
+        if depends_on is not UNSET:
+            depends_on = inputs.references(depends_on, "depends_on")
+        add_depends_on = inputs.references(add_depends_on, "depends_on")
+        drop_depends_on = inputs.references(drop_depends_on, "depends_on")
         edits_dependencies = depends_on is not UNSET or add_depends_on or drop_depends_on
         if not (fields or new_tags or lost_tags or edits_dependencies):
             raise InvalidInput("there is nothing to change", hint="Name at least one field.")
@@ -484,18 +505,25 @@ class Editing(Claiming, Reviewing):
                 UPDATE task
                    SET assignee = :to, {BACK_TO_QUEUE},
                        attempts = attempts - coalesce(lease_expires_at > :now OR attempts = max_attempts, 0),
+                       error = iif(lease_expires_at <= :now, :expired, error),
                        version = version + 1, updated_at = :now
                  WHERE seq = :seq AND status IN ('queued', 'claimed', 'running')
                 RETURNING {COLUMNS}
                 """,
-                {"seq": before["seq"], "now": now, "to": self._assign(tx, to, now)},
+                {
+                    "seq": before["seq"],
+                    "now": now,
+                    "to": self._assign(tx, to, now),
+                    "expired": lease_expired(before),
+                },
             )
             if not rows:
                 raise status_conflict(before, [QUEUED, *LEASED])
             data: dict[str, Any] = {**changes(before, rows[0]), "note": note}
             if before["status"] in LEASED:
                 outcome = "revoked" if before["lease_expires_at"] > now else "expired"
-                data["attempt"] = self._end_attempt(tx, rows[0], outcome, now, note=note)
+                error = rows[0]["error"] if outcome == "expired" else None
+                data["attempt"] = self._end_attempt(tx, rows[0], outcome, now, note=note, error=error)
             self._record(tx, rows[0], "reassigned", by, now, data)
             return Receipt(Task.from_row(rows[0], now))
 
@@ -601,8 +629,8 @@ def _shown(row: TaskRow) -> str:
 
 
 def _edited_tags(stored: str, added: list[str], dropped: list[str]) -> str:
-    kept = [tag for tag in json.loads(stored) if tag not in dropped]
-    return inputs.json_text(inputs.tags([*kept, *added]), "tags")
+    kept = [tag for tag in [*json.loads(stored), *added] if tag not in dropped]
+    return inputs.json_text(inputs.tags(kept), "tags")
 
 
 def _key_taken(key: str, holder: TaskRow) -> Conflict:

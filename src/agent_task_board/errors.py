@@ -42,7 +42,7 @@ class InvalidInput(BoardError):
 
 
 class NotFound(BoardError):
-    """There is no such task, schedule or route, or there is no board yet that could hold the task."""
+    """There is no such task, or no board yet that could hold it."""
 
     code = "not_found"
     exit_code = 3
@@ -69,7 +69,7 @@ class LeaseLost(BoardError):
 
 
 class NotPermitted(BoardError):
-    """The caller may not do this: the server is read-only, the verb is for people, or the request is cross-origin."""
+    """The caller may not do this: the verb is for people."""
 
     code = "not_permitted"
     exit_code = 6

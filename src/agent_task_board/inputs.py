@@ -25,6 +25,7 @@ TAG = 64
 TAGS = 50
 DEPENDENCIES = 1_000
 ARTIFACTS = 1_000
+QUEUES = 100
 JSON_BYTES = 1_048_576
 JSON_DEPTH = 100
 PRIORITY = 1_000_000
@@ -99,6 +100,21 @@ def _each_once(values: object, field: str, limit: int, check: Any) -> list[str]:
     if len(checked) > limit:
         raise _refuse(field, f"{len(checked):,} are more than {limit:,}")
     return checked
+
+
+def queues(values: object, field: str = "queue") -> list[str]:
+    """Return names of queues in the order given, each once."""
+    return _each_once(values, field, QUEUES, lambda value: name(value, field))
+
+
+def reference(value: object, field: str) -> str:
+    """Return what names a task, in capitals; whether there is such a task is another question."""
+    return line(value, field, NAME).strip().upper()
+
+
+def references(values: object, field: str) -> list[str]:
+    """Return what names several tasks, each once."""
+    return _each_once(values, field, DEPENDENCIES, lambda value: reference(value, field))
 
 
 def integer(value: object, field: str, low: int, high: int) -> int:

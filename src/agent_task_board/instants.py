@@ -52,7 +52,7 @@ def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: b
         InvalidInput: not ISO 8601, or outside the years 1 to 9999.
     """
     try:
-        moment = value if isinstance(value, datetime) else _parse_iso(value.strip(), end_of_day=end_of_day)
+        moment = value if isinstance(value, datetime) else _parse_iso(value, end_of_day=end_of_day)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=load_zone(zone))
         return moment.astimezone(UTC).isoformat(timespec="milliseconds")
@@ -64,7 +64,10 @@ def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: b
         ) from None
 
 
-def _parse_iso(text: str, *, end_of_day: bool) -> datetime:
+def _parse_iso(value: object, *, end_of_day: bool) -> datetime:
+    text = value.strip() if isinstance(value, str) else "\0"
+    if not text.isprintable():  # the library's own reader stops at a NUL
+        raise ValueError
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from . import inputs, instants
-from .claiming import TAGGED
+from .claiming import MINE, TAGGED
 from .core import Core
 from .errors import InvalidInput
 from .model import COLUMNS, FINAL, LEAN_COLUMNS, LEAN_NAMES, NAMES, STATUSES, Task
@@ -301,6 +301,8 @@ class Queries(Core):
             for what, where, column in (
                 ("waiting for other tasks", "status = 'queued' AND open_dependencies > 0", None),
                 ("delayed", f"{queued} AND delayed = 1 AND not_before > :now", "not_before"),
+                # Promoted already, and early again: the clock was set back.
+                ("delayed", f"{queued} AND delayed = 0 AND not_before > :now AND {MINE}", "not_before"),
                 ("assigned to other agents", f"{queued} AND delayed = 0 AND assignee <> :agent", None),
                 ("leased", "status IN ('claimed', 'running')", "lease_expires_at"),
             ):
@@ -322,18 +324,19 @@ class Queries(Core):
 
 def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
     """Return the sort key and sequence number that a cursor stands for."""
-    name, _, rest = cursor.partition("~")
+    name, _, rest = inputs.line(cursor, "after", inputs.KEY).partition("~")
     key, _, seq = rest.rpartition("~")
-    if name != order or not (seq.isascii() and seq.isdigit() and len(seq) < 19):
+    try:
+        if name != order or max(len(key), len(seq)) > len(_NEVER):
+            raise ValueError
+        found = int(key) if order in ("age", "priority") else instants.to_text(instants.from_text(key))
+        return found, inputs.integer(int(seq), "after", 1, 2**62)
+    except (ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
         raise InvalidInput(
             f"after: {cursor[:60]!r} is not a cursor of a list by {order}",
             hint="Give the `next` of the page before, with the same --order.",
             field="after",
-        )
-    try:
-        return (int(key) if order in ("age", "priority") else key), int(seq)
-    except ValueError:
-        raise InvalidInput(f"after: {cursor[:60]!r} is not a cursor", field="after") from None
+        ) from None
 
 
 def _attempt(row: sqlite3.Row) -> Attempt:

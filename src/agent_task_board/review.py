@@ -81,6 +81,5 @@ class Reviewing(Core):
         if who is not None:
             raise NotPermitted(
                 f"only a person may do this, and {who}",
-                hint=f"A person runs `atb approve {row['id']}` or `atb reject` in a shell without ATB_AGENT,"
-                " or uses the board in the browser.",
+                hint=f"A person runs `atb approve {row['id']}` or `atb reject` in a shell without ATB_AGENT.",
             )

@@ -78,10 +78,10 @@ def import_tasks(board: Board, data: Any, actor: Actor | None) -> Imported:
     """Do what ``Board.import_tasks`` promises."""
     by = board._caller(actor)
     outcome = Imported()
+    incoming = [_read(board, task, f"tasks[{place}]", by) for place, task in enumerate(_tasks_in(data))]
     with board._db.write() as tx:
         now = instants.to_text(board._clock())
         by.name = board._known_as(tx, by.name)
-        incoming = [_read(board, task, f"tasks[{place}]", by, now) for place, task in enumerate(_tasks_in(data))]
         known: dict[str, int] = {}
         instead: dict[str, str] = {}
         brought: list[_Incoming] = []
@@ -119,20 +119,20 @@ def _tasks_in(data: Any) -> list[Any]:
     return data
 
 
-def _read(board: Board, task: Any, place: str, by: Actor, now: str) -> _Incoming:
+def _read(board: Board, task: Any, place: str, by: Actor) -> _Incoming:
     """Check one task of the file and return it in the form that is stored.
 
     Raises:
         InvalidInput: a field is unknown, missing or malformed; the message starts with the task's place.
     """
     try:
-        return _check(board, task, place, by, now)
+        return _check(board, task, place, by)
     except BoardError as error:
         field = error.details.get("field")
         raise InvalidInput(f"{place}: {error.message}", hint=error.hint, place=place, field=field) from None
 
 
-def _check(board: Board, task: Any, place: str, by: Actor, now: str) -> _Incoming:
+def _check(board: Board, task: Any, place: str, by: Actor) -> _Incoming:
     if not isinstance(task, dict):
         raise InvalidInput("a task must be a JSON object")
     unknown = next((key for key in task if key not in JSON_KEYS), None)
@@ -164,7 +164,7 @@ def _check(board: Board, task: Any, place: str, by: Actor, now: str) -> _Incomin
         columns[field] = instants.parse_instant(value, zone, field=field) if isinstance(value, str) else value
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{field}: must be text", field=field)
-    _settle(columns, now)
+    _settle(columns)
     ids = given.get("blocked_by", [])
     if not isinstance(ids, list):
         raise InvalidInput("blocked_by: must be a list of ids", field="blocked_by")
@@ -174,14 +174,12 @@ def _check(board: Board, task: Any, place: str, by: Actor, now: str) -> _Incomin
     return _Incoming(place, columns, blocked_by)
 
 
-def _settle(columns: dict[str, Any], now: str) -> None:
+def _settle(columns: dict[str, Any]) -> None:
     """Make the fields of an imported task agree with each other, as the lifecycle wants them."""
     if columns["status"] in LEASED:
         columns["status"] = QUEUED  # its lease lives on the board that it comes from
-    final = columns["status"] in FINAL
-    columns["created_at"] = columns["created_at"] or now
-    columns["updated_at"] = columns["updated_at"] or now
-    columns["finished_at"] = (columns["finished_at"] or columns["updated_at"]) if final else None
+    if columns["status"] not in FINAL:
+        columns["finished_at"] = None
     if columns["status"] == QUEUED:
         columns["claimed_by"] = columns["claimed_at"] = columns["progress"] = None
         columns["attempts"] = min(columns["attempts"], columns["max_attempts"] - 1)
@@ -214,6 +212,10 @@ def _in_the_way(board: Board, tx: sqlite3.Connection, columns: dict[str, Any]) -
 
 def _insert(board: Board, tx: sqlite3.Connection, task: _Incoming, now: str) -> int:
     values = {**task.columns, "now": now}
+    values["created_at"] = values["created_at"] or now
+    values["updated_at"] = values["updated_at"] or now
+    if values["status"] in FINAL:
+        values["finished_at"] = values["finished_at"] or values["updated_at"]
     for column in ("assignee", "claimed_by"):
         values[column] = board._assign(tx, values[column], now)
     row = tx.execute(

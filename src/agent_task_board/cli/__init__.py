@@ -32,11 +32,12 @@ def run() -> NoReturn:
     """
     gc.set_threshold(100_000)
     code = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # their reader has gone
-        pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:  # its reader has gone
+            pass
     os._exit(code)
 
 

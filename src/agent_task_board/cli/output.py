@@ -22,7 +22,16 @@ OWN_FORMAT = ("import",)
 
 def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
     """Return how to print, before anything is parsed, so that a refusal to parse is printed that way, too."""
-    if "--json" in arguments or any(name in arguments for name in OWN_FORMAT):
+    from .parsing import place_of_command
+
+    try:
+        place = place_of_command(arguments)
+    except InvalidInput:  # said again, and printed, when the command line is parsed
+        place = None
+    if "--" in arguments:
+        arguments = arguments[: arguments.index("--")]
+    own = place is not None and arguments[place : place + 1] in [[name] for name in OWN_FORMAT]
+    if own or not {"--json", "--help", "-h"}.isdisjoint(arguments):
         return "json"
     style = environ.get("ATB_FORMAT") or "json"
     for place, word in enumerate(arguments):
@@ -40,13 +49,20 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> in
     if reply.printed:
         return 0
     warnings = [*warnings, *reply.warnings]
-    if style == "json":
-        _print({"ok": True, "data": reply.data, "warnings": warnings})
-    else:
-        from . import tables
+    try:
+        if style == "json":
+            _print({"ok": True, "data": reply.data, "warnings": warnings})
+        else:
+            from . import tables
 
-        _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
-        _write(tables.page(reply))
+            _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            _write(tables.page(reply))
+    except BrokenPipeError:
+        return discard()
+    except OSError as error:
+        discard()
+        sys.stderr.write(f"the command worked, but its answer could not be written: {error.strerror}\n")
+        return BoardError.exit_code
     return 0
 
 
@@ -60,7 +76,7 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
 
             _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
             sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
-    except BrokenPipeError:
+    except OSError:  # nobody listens; the exit code still tells
         discard()
     return error.exit_code
 
@@ -75,7 +91,7 @@ def bug(error: Exception, *, quiet: bool) -> BoardError:
 
 
 def discard() -> int:
-    """Go on without standard output, whose reader has gone; keeps the interpreter from complaining at its end."""
+    """Go on without standard output, which nobody reads or nothing can hold any more; return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -90,9 +106,11 @@ def _print(value: Any) -> None:
 
 
 def _write(text: str) -> None:
+    if sys.stdout is None:  # started with standard output closed
+        return
     sys.stdout.flush()
-    # Bytes, since standard output may be in another encoding, and a path in a message may hold bytes that are none.
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    # Bytes, since standard output may be in another encoding, and a word in a message may hold bytes that are none.
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 

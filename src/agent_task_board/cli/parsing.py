@@ -51,13 +51,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are refusals like any other."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Remember the words, for a complaint that does not name the one that was misspelt."""
+        self._words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Refuse the command line, naming the option that may have been meant."""
         hint = None
-        for word in message.removeprefix("unrecognized arguments: ").split():
-            if word.startswith("--") and message.startswith("unrecognized"):
-                known = [option for action in self._actions for option in action.option_strings]
-                hint = did_you_mean(word.partition("=")[0], known)
+        known = [option for action in self._actions for option in action.option_strings]
+        for word in (word.partition("=")[0] for word in self._words):
+            if word == "--":
+                break
+            if word.startswith("--") and word not in known:
+                hint = did_you_mean(word, known)
                 break
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
 

@@ -192,7 +192,7 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
     task = data["task"]
     lines = _receipt({"task": task}, zone)
     if task["body"]:
-        lines += ["", *task["body"].splitlines()]
+        lines += ["", *clean(task["body"]).splitlines()]
     for key, label in (("dependencies", "waits for"), ("dependents", "is waited for by")):
         if data[key]:
             lines += ["", f"{label}:"]
@@ -219,7 +219,11 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
             ],
         )
     for comment in data["comments"]:
-        lines += ["", f"{comment['actor']}, {_local(comment['at'], zone)}:", *comment["data"]["text"].splitlines()]
+        lines += [
+            "",
+            f"{comment['actor']}, {_local(comment['at'], zone)}:",
+            *clean(comment["data"]["text"]).splitlines(),
+        ]
     return lines
 
 
@@ -283,12 +287,16 @@ def _config(data: dict[str, Any], zone: str) -> list[str]:
     rows = [
         (key, json.dumps(entry["value"], ensure_ascii=False), entry["source"]) for key, entry in data["values"].items()
     ]
-    return [f"file: {data['file'] or 'none'}", *_table(("KEY", "VALUE", "SOURCE"), rows)]
+    return [f"file: {clean(data['file'] or 'none')}", *_table(("KEY", "VALUE", "SOURCE"), rows)]
 
 
 def _demo(data: dict[str, Any], zone: str) -> list[str]:
     del zone
-    return [f"{data['tasks']} tasks in {data['seconds']:.0f} seconds", *data["proof"], f"board: {data['directory']}"]
+    return [
+        f"{data['tasks']} tasks in {data['seconds']:.0f} seconds",
+        *data["proof"],
+        f"board: {clean(data['directory'])}",
+    ]
 
 
 def _comment(data: dict[str, Any], zone: str) -> list[str]:
