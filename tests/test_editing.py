@@ -725,3 +725,64 @@ def test_every_change_but_renewal_and_progress_is_one_version(board: Board) -> N
     versions.append(board.cancel(id_).task.version)
     versions.append(board.retry(id_).task.version)
     assert versions == [1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_null_clears_what_can_be_cleared_and_empty_lists_replace(board: Board) -> None:
+    first, second = board.add("first").task, board.add("second").task
+    task = board.add(
+        "task",
+        body="text",
+        queue="docs",
+        priority=5,
+        assignee="ada",
+        due_at="2026-12-24",
+        not_before="2026-12-01",
+        tags=["a", "b"],
+        depends_on=[first.id, second.id],
+        params={"a": 1},
+        dedupe_key="key",
+        max_attempts=9,
+    ).task
+    cleared = board.update(
+        task.id,
+        body=None,
+        queue=None,
+        priority=None,
+        assignee=None,
+        due_at=None,
+        not_before=None,
+        tags=None,
+        depends_on=None,
+        params=None,
+        dedupe_key=None,
+        max_attempts=None,
+    ).task
+    assert (cleared.body, cleared.queue, cleared.priority, cleared.assignee) == ("", "default", 0, None)
+    assert (cleared.due_at, cleared.not_before, cleared.tags, cleared.blocked_by) == (None, None, [], [])
+    assert (cleared.params, cleared.dedupe_key, cleared.max_attempts) == ({}, None, 3)
+
+
+def test_long_circle_is_told_in_brief_and_given_whole(board: Board) -> None:
+    chain = [board.add("0").task.id]
+    for number in range(1, 40):
+        chain.append(board.add(str(number), depends_on=[chain[-1]]).task.id)
+    with refused("conflict", "cycle") as caught:
+        board.update(chain[0], add_depends_on=[chain[-1]])
+    assert caught.value.details["cycle"] == [chain[0], *reversed(chain)]
+    assert "(29 more)" in caught.value.message
+
+
+def test_tag_or_dependency_both_added_and_dropped_is_dropped(board: Board) -> None:
+    other, task = board.add("other").task, board.add("task").task
+    after = board.update(
+        task.id, add_tags=["a"], drop_tags=["a"], add_depends_on=[other.id], drop_depends_on=[other.id]
+    ).task
+    assert (after.tags, after.blocked_by) == ([], [])
+
+
+def test_holder_of_an_imported_review_is_no_person_who_may_approve_it(board: Board) -> None:
+    held = {"status": "review", "claimed_by": "Ada", "claimed_at": "2026-11-30T00:00:00Z"}
+    board.import_tasks([{"title": "imported", "id": "01ARZ3NDEKTSV4RRFFQ69G5FAV", **held}])
+    with refused("not_permitted"):
+        board.approve("01ARZ3NDEKTSV4RRFFQ69G5FAV", actor=Actor("ada", "human"))
+    assert board.approve("01ARZ3NDEKTSV4RRFFQ69G5FAV").task.status == "done"

@@ -33,7 +33,7 @@ def mounts(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("directory", "kind"),
     [
-        ("/opt/data", None),
+        ("/var/data", None),
         ("/srv/team", "nfs4"),
         ("/srv/team/data", "nfs4"),
         ("/srv/teammate", None),

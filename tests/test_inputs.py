@@ -279,6 +279,9 @@ BAD_FIELDS: list[tuple[str, Any]] = [
 ]
 
 
+CLEARABLE = ("body", "queue", "priority")
+"""What an update may clear with null, while a new task cannot be made with one."""
+
 BAD_NAMES = [f"{field} {place}" for place, (field, _) in enumerate(BAD_FIELDS)]
 OF_THE_FILE = [bad for bad in BAD_FIELDS if bad[0] != "depends_on"]  # a file calls it blocked_by
 
@@ -296,6 +299,10 @@ def test_add_refuses_a_malformed_field(board: Board, field: str, value: Any) -> 
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS, ids=BAD_NAMES)
 def test_update_refuses_a_malformed_field(board: Board, field: str, value: Any) -> None:
     task = board.add("there already").task
+    if field in CLEARABLE and value is None:
+        board.update(task.id, **{field: {"priority": 5}.get(field, "something")})
+        assert getattr(board.update(task.id, **{field: None}).task, field) == getattr(task, field)
+        return
     before = everything(board)
     with refused("invalid_input") as caught:
         board.update(task.id, **{field: value})

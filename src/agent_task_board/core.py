@@ -147,12 +147,11 @@ class Core:
 
     def _caller(self, actor: Actor | None) -> Actor:
         """Return who acts: the argument, else whoever the board was opened for, else what the environment says."""
-        if actor is not None:
-            kind = inputs.one_of(actor.kind, "actor_kind", ACTOR_KINDS)
-            return identity.Actor(inputs.name(actor.name, "actor"), kind)
-        if self._actor is None:
-            self._actor = identity.from_environment()
-        return identity.Actor(self._actor.name, self._actor.kind)
+        who = actor or self._actor
+        if who is None:
+            who = self._actor = identity.from_environment()
+        kind = inputs.one_of(who.kind, "actor_kind", ACTOR_KINDS)
+        return identity.Actor(inputs.name(who.name, "actor"), kind)
 
     @staticmethod
     def _known_as(tx: sqlite3.Connection, name: str) -> str:
@@ -484,6 +483,13 @@ def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
     if row["assignee"] not in (None, agent):
         return "assigned", f"is assigned to {row['assignee']}"
     return "delayed", f"is not to be started before {row['not_before']}"
+
+
+def in_brief(circle: list[str]) -> list[str]:
+    """Return the ids along a circle, those in the middle of a long one left out."""
+    if len(circle) <= 12:
+        return circle
+    return [*circle[:6], f"({len(circle) - 12:,} more)", *circle[-6:]]
 
 
 def as_agent(actor: Actor) -> Actor:

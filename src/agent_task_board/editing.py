@@ -14,6 +14,7 @@ from .core import (
     as_agent,
     call_digest,
     changes,
+    in_brief,
     lease_expired,
     lease_of,
     obstacle,
@@ -266,7 +267,9 @@ class Editing(Claiming, Reviewing):
         """
         cycle = self._cycle(tx, row, others)
         if cycle:
-            raise Conflict(f"this would close a circle: {' waits for '.join(cycle)}", reason="cycle", cycle=cycle)
+            raise Conflict(
+                f"this would close a circle: {' waits for '.join(in_brief(cycle))}", reason="cycle", cycle=cycle
+            )
         tx.executemany(
             """
             INSERT INTO dependency (task_seq, depends_on_seq, position)
@@ -315,18 +318,18 @@ class Editing(Claiming, Reviewing):
         task: str,
         *,
         title: str = UNSET,
-        body: str = UNSET,
-        queue: str = UNSET,
-        priority: int = UNSET,
+        body: str | None = UNSET,
+        queue: str | None = UNSET,
+        priority: int | None = UNSET,
         assignee: str | None = UNSET,
         due_at: str | datetime | None = UNSET,
         not_before: str | datetime | None = UNSET,
-        tags: Sequence[str] = UNSET,
+        tags: Sequence[str] | None = UNSET,
         params: dict[str, Any] | None = UNSET,
         dedupe_key: str | None = UNSET,
         max_attempts: int | None = UNSET,
         needs_approval: bool = UNSET,
-        depends_on: Sequence[str] = UNSET,
+        depends_on: Sequence[str] | None = UNSET,
         add_tags: Sequence[str] = (),
         drop_tags: Sequence[str] = (),
         add_depends_on: Sequence[str] = (),
@@ -361,7 +364,14 @@ class Editing(Claiming, Reviewing):
             "max_attempts": max_attempts,
             "needs_approval": needs_approval,
         }
-        fields = self._fields(**{field: value for field, value in given.items() if value is not UNSET})
+        cleared = {"body": "", "queue": "default", "priority": 0, "tags": ()}
+        fields = self._fields(
+            **{
+                field: cleared.get(field) if value is None else value
+                for field, value in given.items()
+                if value is not UNSET
+            }
+        )
         new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
         if if_status is not None:
             inputs.one_of(if_status, "if_status", STATUSES)
@@ -369,7 +379,7 @@ class Editing(Claiming, Reviewing):
             inputs.integer(if_version, "if_version", 0, 2**62)
         text = None if comment is None else inputs.text(comment, "comment", inputs.TEXT, required=True)
         if depends_on is not UNSET:
-            depends_on = inputs.references(depends_on, "depends_on")
+            depends_on = inputs.references([] if depends_on is None else depends_on, "depends_on")
         add_depends_on = inputs.references(add_depends_on, "depends_on")
         drop_depends_on = inputs.references(drop_depends_on, "depends_on")
         edits_dependencies = depends_on is not UNSET or add_depends_on or drop_depends_on

@@ -123,7 +123,7 @@ def _to_milliseconds(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
-        return int(value * SECOND) if abs(value) < 1e12 else None  # NaN and infinities compare false
+        return round(value * SECOND) if abs(value) < 1e12 else None  # NaN and infinities compare false
     match = re.fullmatch(_LENGTH, value.strip(), re.ASCII) if isinstance(value, str) and len(value) <= 40 else None
     if match is None or not any(match.groups()):
         return None

@@ -289,11 +289,12 @@ class Queries(Core):
         """
         if not self.exists():
             return []
+        queues, tags = inputs.queues(queues), inputs.tags(tags)
         values: dict[str, Any] = {f"queue{number}": queue for number, queue in enumerate(queues)}
         within = f" AND queue IN ({', '.join(f':{name}' for name in values)})" if values else ""
         if tags:
             within += f" AND {TAGGED}"
-            values["tags"] = inputs.json_text(list(tags), "tags")
+            values["tags"] = inputs.json_text(tags, "tags")
         said: list[str] = []
         with self._db.read() as tx:
             values |= {"now": instants.to_text(self._clock()), "agent": self._known_as(tx, agent)}

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from .identity import Actor
     from .model import TaskRow
 
-PERSON = "NOT EXISTS (SELECT 1 FROM attempt WHERE task_seq = task.seq AND agent = :actor)"
-"""SQL: nobody judges work that they held a lease on themselves."""
+PERSON = """claimed_by IS NOT :actor
+    AND NOT EXISTS (SELECT 1 FROM attempt WHERE task_seq = task.seq AND agent = :actor)"""
+"""SQL: nobody judges work that they held a lease on themselves; an imported task has its holder and no attempts."""
 
 
 class Reviewing(Core):
@@ -76,7 +77,9 @@ class Reviewing(Core):
         who = None
         if by.kind == AGENT:
             who = f"{by.name} is an agent"
-        elif tx.execute("SELECT 1 FROM attempt WHERE task_seq = ? AND agent = ?", (row["seq"], by.name)).fetchone():
+        elif tx.execute(
+            f"SELECT 1 FROM task WHERE seq = :seq AND NOT ({PERSON})", {"seq": row["seq"], "actor": by.name}
+        ).fetchone():
             who = f"{by.name} worked on task {row['id']}"
         if who is not None:
             raise NotPermitted(

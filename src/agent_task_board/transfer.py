@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import inputs, instants
-from .core import changes, is_ulid
+from .core import changes, in_brief, is_ulid
 from .errors import BoardError, InvalidInput
 from .model import FINAL, JSON_KEYS, LEASED, QUEUED, STATUSES
 
@@ -278,6 +278,6 @@ def _refuse_circles(tx: sqlite3.Connection, brought: list[_Incoming]) -> None:
     except CycleError as error:
         circle = [ids[seq] for seq in reversed(error.args[1])]
         raise InvalidInput(
-            f"blocked_by: these tasks would wait for each other: {' waits for '.join(circle)}",
+            f"blocked_by: these tasks would wait for each other: {' waits for '.join(in_brief(circle))}",
             field="blocked_by",
         ) from None

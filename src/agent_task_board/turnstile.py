@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock, start_new_thread
-from time import monotonic, sleep
+from time import monotonic
 
 try:
     import fcntl
@@ -38,7 +38,7 @@ class Turnstile:
         deadline = monotonic() + PATIENCE
         queued = self._queue.take(deadline)
         try:
-            self._turn.poll(deadline)
+            self._turn.take(deadline)
         finally:
             if queued:
                 self._queue.give_up()
@@ -66,16 +66,6 @@ class _Lock:
         if not self._try() and self._file >= 0:
             self._held = self._wait(deadline)
         return self._held
-
-    def poll(self, deadline: float) -> bool:
-        """Take the lock by asking again and again, for the one writer that is next: it has it sooner than by waking."""
-        pause = 0.00005
-        while not self._try():
-            if self._file < 0 or monotonic() >= deadline:
-                return False
-            sleep(pause)
-            pause = min(pause * 1.1, 0.005)
-        return True
 
     def give_up(self) -> None:
         if self._held:
