@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -11,6 +11,11 @@ from agent_task_board import Actor, Board, BoardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from agent_task_board import Lease, Task
+
+STATUSES = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
+WRONG_TOKEN = "0" * 32
 
 MARIA = Actor("maria", "human")
 """A person who never claims anything."""
@@ -43,3 +48,68 @@ def refused(code: str, reason: str | None = None) -> Iterator[pytest.ExceptionIn
     assert caught.value.code == code, caught.value
     if reason is not None:
         assert caught.value.details["reason"] == reason, caught.value
+
+
+class Held(NamedTuple):
+    """A task that a test works on, with the token of its holder; a wrong one where nobody holds it."""
+
+    id: str
+    token: str
+    task: Task
+
+
+def lease_of(receipt: object) -> Lease:
+    """Return the lease that a receipt must have."""
+    lease: Lease | None = getattr(receipt, "lease", None)
+    assert lease is not None
+    return lease
+
+
+def hold(board: Board, agent: str = "ada", **options: Any) -> Held:
+    """Claim a task that must be there."""
+    receipt = board.claim(agent, **options)
+    assert receipt is not None
+    return Held(receipt.task.id, lease_of(receipt).token, receipt.task)
+
+
+def bring_to(board: Board, status: str, *, agent: str = "ada", **fields: Any) -> Held:
+    """Add a task and lead it to a status by the verbs of its lifecycle."""
+    task = board.add("a task", needs_approval=status == "review", **fields).task
+    if status == "queued":
+        return Held(task.id, WRONG_TOKEN, task)
+    if status == "cancelled":
+        return Held(task.id, WRONG_TOKEN, board.cancel(task.id).task)
+    held = hold(board, agent, task=task.id)
+    if status == "running":
+        task = board.heartbeat(held.id, held.token).task
+    elif status in ("review", "done"):
+        task = board.complete(held.id, held.token, result={"ok": True}).task
+    elif status == "failed":
+        task = board.fail(held.id, held.token, "no way", no_retry=True).task
+    else:
+        task = held.task
+    assert task.status == status
+    return Held(held.id, held.token, task)
+
+
+def everything(board: Board) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every row of every table, to prove that a refusal changed nothing."""
+    with board._db.read() as tx:
+        names = [row[0] for row in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+        return {name: [tuple(row) for row in tx.execute(f"SELECT * FROM {name}")] for name in names}
+
+
+def revision(board: Board) -> int:
+    """Return the board's revision."""
+    number: int = everything(board)["board"][0][1]
+    return number
+
+
+def kinds(board: Board, task: str) -> list[str]:
+    """Return the kinds of a task's events, oldest first."""
+    return [event["kind"] for event in board.events(task=task)["events"]]
+
+
+def last_event(board: Board, task: str) -> dict[str, Any]:
+    """Return the latest event of a task."""
+    return dict(board.events(task=task)["events"][-1])

@@ -2,87 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_task_board import Actor, Board, BoardError
-from tests.support import MARIA, refused
+from tests.support import (
+    MARIA,
+    STATUSES,
+    WRONG_TOKEN,
+    bring_to,
+    everything,
+    hold,
+    kinds,
+    last_event,
+    lease_of,
+    refused,
+    revision,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agent_task_board import Lease, Task
     from tests.support import Clock
-
-STATUSES = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
-WRONG_TOKEN = "0" * 32
-
-
-class Held(NamedTuple):
-    """A task that a test works on, with the token of its holder; a wrong one where nobody holds it."""
-
-    id: str
-    token: str
-    task: Task
-
-
-def lease_of(receipt: object) -> Lease:
-    """Return the lease that a receipt must have."""
-    lease: Lease | None = getattr(receipt, "lease", None)
-    assert lease is not None
-    return lease
-
-
-def hold(board: Board, agent: str = "ada", **options: Any) -> Held:
-    """Claim a task that must be there."""
-    receipt = board.claim(agent, **options)
-    assert receipt is not None
-    return Held(receipt.task.id, lease_of(receipt).token, receipt.task)
-
-
-def bring_to(board: Board, status: str, *, agent: str = "ada", **fields: Any) -> Held:
-    """Add a task and lead it to a status by the verbs of its lifecycle."""
-    task = board.add("a task", needs_approval=status == "review", **fields).task
-    if status == "queued":
-        return Held(task.id, WRONG_TOKEN, task)
-    if status == "cancelled":
-        return Held(task.id, WRONG_TOKEN, board.cancel(task.id).task)
-    held = hold(board, agent, task=task.id)
-    if status == "running":
-        task = board.heartbeat(held.id, held.token).task
-    elif status in ("review", "done"):
-        task = board.complete(held.id, held.token, result={"ok": True}).task
-    elif status == "failed":
-        task = board.fail(held.id, held.token, "no way", no_retry=True).task
-    else:
-        task = held.task
-    assert task.status == status
-    return Held(held.id, held.token, task)
-
-
-def everything(board: Board) -> dict[str, list[tuple[Any, ...]]]:
-    """Return every row of every table, to prove that a refusal changed nothing."""
-    with board._db.read() as tx:
-        names = [row[0] for row in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
-        return {name: [tuple(row) for row in tx.execute(f"SELECT * FROM {name}")] for name in names}
-
-
-def revision(board: Board) -> int:
-    """Return the board's revision."""
-    number: int = everything(board)["board"][0][1]
-    return number
-
-
-def kinds(board: Board, task: str) -> list[str]:
-    """Return the kinds of a task's events, oldest first."""
-    return [event["kind"] for event in board.events(task=task)["events"]]
-
-
-def last_event(board: Board, task: str) -> dict[str, Any]:
-    """Return the latest event of a task."""
-    return dict(board.events(task=task)["events"][-1])
 
 
 def test_stale_holder_cannot_complete_after_takeover(board: Board, clock: Clock) -> None:

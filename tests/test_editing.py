@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
-from tests.support import MARIA, refused
-from tests.test_claiming import STATUSES, bring_to, everything, hold, kinds, last_event, lease_of, revision
+from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, lease_of, refused, revision
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board, Settings, instants
-from tests.support import MARIA, open_board, refused
-from tests.test_claiming import STATUSES, bring_to, everything, hold, kinds, last_event, lease_of
+from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, lease_of, open_board, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import refused
-from tests.test_claiming import bring_to, everything, hold, kinds, last_event, lease_of
+from tests.support import bring_to, everything, hold, kinds, last_event, lease_of, refused
 from tests.test_ending import ENDINGS
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import inputs
-from tests.support import open_board, refused
-from tests.test_claiming import STATUSES, bring_to, everything, hold, kinds, last_event
+from tests.support import STATUSES, bring_to, everything, hold, kinds, last_event, open_board, refused
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_task_board import Actor, inputs
-from tests.support import refused
-from tests.test_claiming import bring_to, everything
+from tests.support import bring_to, everything, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,8 +299,10 @@ def test_add_refuses_a_malformed_field(board: Board, field: str, value: Any) -> 
 def test_update_refuses_a_malformed_field(board: Board, field: str, value: Any) -> None:
     task = board.add("there already").task
     if field in CLEARABLE and value is None:
-        board.update(task.id, **{field: {"priority": 5}.get(field, "something")})
-        assert getattr(board.update(task.id, **{field: None}).task, field) == getattr(task, field)
+        something: dict[str, Any] = {field: 5 if field == "priority" else "something"}
+        nothing: dict[str, Any] = {field: None}
+        board.update(task.id, **something)
+        assert getattr(board.update(task.id, **nothing).task, field) == getattr(task, field)
         return
     before = everything(board)
     with refused("invalid_input") as caught:

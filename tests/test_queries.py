@@ -11,8 +11,7 @@ import pytest
 from agent_task_board import Actor, Board, Settings
 from agent_task_board.model import LONG_KEYS
 from agent_task_board.queries import ORDERS
-from tests.support import MARIA, open_board, refused
-from tests.test_claiming import STATUSES, bring_to, everything, hold
+from tests.support import MARIA, STATUSES, bring_to, everything, hold, open_board, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
-from tests.support import refused
-from tests.test_claiming import everything, hold, kinds, lease_of
+from tests.support import everything, hold, kinds, lease_of, refused
 
 if TYPE_CHECKING:
     from agent_task_board import Board

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
-from tests.support import MARIA, refused
-from tests.test_claiming import STATUSES, bring_to, everything, hold, kinds, last_event
+from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
