@@ -219,7 +219,6 @@ class Model:
         holder = self._key_holder(dedupe_key)
         if holder is not None:
             refuse_on({"conflict/dedupe": claim})
-            self._meet(assignee)
             self._remember(request_id, call, holder, created=False)
             return Answer(holder, created=False, told=[(holder,)])
         by_name, by_kind = (agent, "agent") if agent else (actor.name, actor.kind)
@@ -450,7 +449,11 @@ class Model:
             live = self._is_live(task)
             if live or task.attempts == task.max_attempts:  # a queued task always has an attempt left
                 task.attempts -= 1
-            self._end_attempt(task, "revoked" if live else "expired", note=note)
+            if live:
+                self._end_attempt(task, "revoked", note=note)
+            else:
+                task.error = EXPIRED
+                self._end_attempt(task, "expired", note=note, error=EXPIRED)
         task.note_left = note or task.note_left
         task.assignee = self._meet(to)
         self._requeue(task)
@@ -491,15 +494,15 @@ class Model:
         actor: Actor = MARIA,
         **fields: Any,
     ) -> Answer:
-        """Change fields. What a call that adds and drops the same thing does is nobody's promise."""
+        """Change fields; what a call both adds and drops is dropped."""
         wanted = dict.fromkeys([*(task.blocked_by if depends_on is None else depends_on), *add_depends_on])
         waits = [other for other in wanted if other not in drop_depends_on]
         new = [other for other in waits if other not in task.blocked_by]
         gone = [other for other in task.blocked_by if other not in waits]
-        tagged = [tag for tag in (task.tags if tags is None else tags) if tag not in drop_tags]
+        tagged = dict.fromkeys([*(task.tags if tags is None else tags), *add_tags])
         wish = {
             **fields,
-            "tags": list(dict.fromkeys([*tagged, *add_tags])),
+            "tags": [tag for tag in tagged if tag not in drop_tags],
             "blocked_by": [*(other for other in task.blocked_by if other in waits), *new],
         }
         if "assignee" in wish:

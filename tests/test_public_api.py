@@ -58,7 +58,7 @@ agent_task_board.Board
 print("agent_task_board.service" in sys.modules)
 """
     assert run(program).splitlines() == [
-        "['agent_task_board', 'agent_task_board._version']",
+        "['agent_task_board']",
         "True False",
         "True",
     ]

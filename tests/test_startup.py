@@ -21,7 +21,7 @@ OURS = {
     *(
         f"agent_task_board.{name}"
         for name in """
-        _version backoff claiming cli cli.command cli.output cli.parsing cli.registry config core db editing errors
+        backoff claiming cli cli.command cli.output cli.parsing cli.registry config core db editing errors
         identity inputs instants model queries review service settings turnstile
         """.split()
     ),
@@ -29,14 +29,12 @@ OURS = {
 
 THEIRS = {
     "__future__",
-    "_locale",
     "errno",
     "fcntl",
     "gc",
-    "locale",
     "_sha256" if sys.version_info < (3, 12) else "_sha2",
 }
-"""Built in or tiny; `locale` and `errno` are what argparse loads as soon as a parser is made."""
+"""Built in or tiny."""
 
 HEAVY = {
     *"asyncio concurrent contextlib croniter dataclasses hashlib _hashlib http.server importlib.metadata".split(),

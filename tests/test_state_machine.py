@@ -338,12 +338,8 @@ class BoardBesideModel(RuleBasedStateMachine):
         self.call("update", task, **self.to_be_written(edits), if_status=if_status, if_version=if_version)
 
     def to_be_written(self, edits: dict[str, Any]) -> dict[str, Any]:
-        """Return edits as they are given to an update: dates as instants, and nothing both added and dropped."""
-        edits = {field: self.at(value) if field in DATES else value for field, value in edits.items()}
-        for field in {"drop_tags", "drop_depends_on"} & edits.keys():
-            added = edits.get(field.replace("drop", "add"), [])
-            edits[field] = [value for value in edits[field] if value not in added]
-        return edits
+        """Return edits as they are given to an update, dates as instants."""
+        return {field: self.at(value) if field in DATES else value for field, value in edits.items()}
 
     @rule(task=any_task, others=st.lists(any_task, min_size=1, max_size=2, unique=True))
     def update_to_wait_for_others(self, task: Task, others: list[Task]) -> None:

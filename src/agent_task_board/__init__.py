@@ -7,10 +7,9 @@
 
 from __future__ import annotations
 
-from ._version import __version__
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._version import __version__
     from .errors import BoardError
     from .identity import Actor
     from .model import Lease, Receipt, Task
@@ -25,6 +24,7 @@ _HOMES = {
     "BoardError": "errors",
     "Settings": "settings",
     **dict.fromkeys(("Lease", "Receipt", "Task"), "model"),
+    "__version__": "_version",
 }
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from .command import Command
 
+# Refusals are in English whatever the locale; to find that out, gettext would load a module of its own.
+argparse._ = str  # type: ignore[attr-defined]
+
 GLOBAL_WITH_VALUE = ("--data-dir", "--config", "--format")
 GLOBAL_FLAGS = ("--json", "--quiet", "--help", "-h", "--version")
 
