@@ -15,7 +15,7 @@ import sqlite3
 from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
 from _thread import allocate_lock, get_ident
 
-from .errors import Busy, Unusable
+from .errors import Busy, NotFound, Unusable
 from .turnstile import Turnstile
 
 TYPE_CHECKING = False
@@ -46,8 +46,8 @@ class Database:
     def __init__(
         self, directory: str, *, create: bool = False, read_only: bool = False, busy_timeout: float = 10.0
     ) -> None:
-        self.directory = directory
-        self.path = os.path.join(directory, FILE)
+        self.directory = os.path.abspath(directory)  # a later chdir must not lead to another board
+        self.path = os.path.join(self.directory, FILE)
         self.created = False
         """Whether this object made the board."""
         self.is_missing = False
@@ -80,27 +80,27 @@ class Database:
         for key in [key for key in self._sessions if key[0] == pid]:
             self._sessions.pop(key).close()
 
-    def session(self, *, to_write: bool) -> _Session:
+    def session(self, *, to_write: bool = False) -> _Session:
         """Return the connection of this thread, opened on first use; only a write makes a board."""
         key = (os.getpid(), get_ident())  # a connection must not cross a fork
         session = self._sessions.get(key)
-        create = to_write and self._create
-        if session is None or (session.is_absent and (create or self.exists())):
+        missing = not (to_write and self._create) and not self.exists()
+        if session is None or session.is_absent != missing or session.is_momentary:
             if session is not None:
                 session.close()
-            session = self._sessions[key] = self._open(create=create)
-            self.is_missing = session.is_absent
+            session = self._sessions[key] = self._open(missing=missing)
+            self.is_missing = missing
         return session
 
-    def _open(self, *, create: bool) -> _Session:
+    def _open(self, *, missing: bool) -> _Session:
         try:
+            if missing:
+                return _Session.absent(self)
             if not self.exists():
-                if not create:
-                    return _Session.absent(self)
                 self._make_directory()
-            if self._read_only:
-                return _Session(self, self._connect_read_only())
-            return _Session(self, self._connect(f"file:{_quote(self.path)}?mode=rw"))
+            if self._read_only or not os.access(self.directory, os.W_OK):
+                return self._open_read_only()
+            return _Session(self, self._connect(f"file://{_quote(self.path)}?mode=rw"))
         except sqlite3.Error as error:
             refuse(error, self.path)
 
@@ -116,13 +116,13 @@ class Database:
         connection.create_function("same_secret", 2, _same_secret)
         return connection
 
-    def _connect_read_only(self) -> sqlite3.Connection:
+    def _open_read_only(self) -> _Session:
         """Open for reading, also in a directory that cannot be written.
 
         There SQLite cannot make its shared-memory file. A board without a write-ahead log was closed cleanly and
         can be read as it lies; one with a log cannot, since ``immutable`` would silently ignore the log.
         """
-        uri = f"file:{_quote(self.path)}"
+        uri = f"file://{_quote(self.path)}"
         connection = self._connect(f"{uri}?mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -139,8 +139,8 @@ class Database:
                     f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
                     hint="Run `atb tick` once as the user who owns the directory, then read again.",
                 ) from error
-            connection = self._connect(f"{uri}?mode=ro&immutable=1")
-        return connection
+            return _Session(self, self._connect(f"{uri}?mode=ro&immutable=1"), is_momentary=True)
+        return _Session(self, connection)
 
     def _make_directory(self) -> None:
         """Make the data directory and an empty board file, readable by this user alone."""
@@ -157,10 +157,19 @@ class Database:
 class _Session:
     """One connection with its place in the line of writers."""
 
-    def __init__(self, database: Database, connection: sqlite3.Connection, *, is_absent: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        connection: sqlite3.Connection,
+        *,
+        is_absent: bool = False,
+        is_momentary: bool = False,
+    ) -> None:
         self.database = database
         self.connection = connection
         self.is_absent = is_absent
+        self.is_momentary = is_momentary
+        """Whether it would never see what others write: good for one transaction."""
         self.turnstile = Turnstile(database.directory)
         self._ready_to_write = False
         connection.execute("PRAGMA foreign_keys = ON")
@@ -225,7 +234,8 @@ class _Session:
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if application_id != APPLICATION_ID:
-            if version == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            unclaimed = application_id == 0 and version == 0
+            if unclaimed and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 return 0
             raise Unusable(
                 f"{path} is a SQLite file, but not a task board",
@@ -263,10 +273,10 @@ class _Read:
                     f"{self._database.path} has an older schema than this program",
                     hint="Run `atb tick` once: it brings the board up to date.",
                 )
-        except sqlite3.Error as error:
-            refuse(error, self._database.path)
-        except BaseException:
+        except BaseException as error:
             session.roll_back()
+            if isinstance(error, sqlite3.Error):
+                refuse(error, self._database.path)
             raise
         return connection
 
@@ -286,6 +296,7 @@ class _Write:
 
     def __enter__(self) -> sqlite3.Connection:
         session = self._session = self._database.session(to_write=True)
+        self._changes = session.connection.total_changes
         try:
             if not session.is_absent:
                 session.turnstile.enter()
@@ -300,6 +311,8 @@ class _Write:
     ) -> None:
         if error is None:
             try:
+                if self._session.is_absent and self._session.connection.total_changes > self._changes:
+                    raise NotFound(f"there is no board at {self._database.path}")
                 self._session.connection.execute("COMMIT")
             except BaseException as failure:
                 self._abort(failure)
@@ -350,6 +363,8 @@ def refuse(error: sqlite3.Error, path: str) -> NoReturn:
     code = _primary(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         raise Busy(f"{path} is locked by another writer") from error
+    if code == 0 and isinstance(error, sqlite3.OperationalError):
+        code = sqlite3.SQLITE_CORRUPT  # the module's own error: stored text that is not UTF-8
     known = _UNUSABLE.get(code)
     if known is None:
         raise error

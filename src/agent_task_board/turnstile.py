@@ -36,12 +36,11 @@ class Turnstile:
     def enter(self) -> None:
         """Stand in line; returns when it is this writer's turn, or when its patience ends."""
         deadline = monotonic() + PATIENCE
-        queued = self._queue.take(deadline)
         try:
+            self._queue.take(deadline)
             self._turn.take(deadline)
         finally:
-            if queued:
-                self._queue.give_up()
+            self._queue.give_up()
 
     def leave(self) -> None:
         """Let the next writer have its turn."""
@@ -60,11 +59,24 @@ class _Lock:
         self._path = path
         self._file = -1
         self._held = False
+        self._given_up: _Wait | None = None
+        """A wait that nobody waits for any more; the next one joins it, since each costs a thread."""
 
     def take(self, deadline: float) -> bool:
         """Take the lock; False when the deadline (of the monotonic clock) came first or there is no lock to take."""
-        if not self._try() and self._file >= 0:
-            self._held = self._wait(deadline)
+        wait, self._given_up = self._given_up, None
+        if wait is None or not wait.resume():
+            if self._try() or self._file < 0:
+                return self._held
+            wait = _Wait(self._file)
+        try:
+            self._held = wait.ended_before(deadline)
+        finally:
+            if not self._held:
+                if wait.give_up():
+                    self._given_up = wait
+                else:
+                    self._held = True
         return self._held
 
     def give_up(self) -> None:
@@ -73,9 +85,10 @@ class _Lock:
             self._held = False
 
     def close(self) -> None:
-        if self._file >= 0:
+        wait, self._given_up = self._given_up, None
+        if self._file >= 0 and not (wait and wait.leave_file()):
             os.close(self._file)  # which gives the lock up, too
-            self._file, self._held = -1, False
+        self._file, self._held = -1, False
 
     def _try(self) -> bool:
         if not self._open():
@@ -98,43 +111,43 @@ class _Lock:
                 return False
         return self._file >= 0
 
-    def _wait(self, deadline: float) -> bool:
-        """Let a thread of its own wait for the lock, so that the wait can be given up."""
-        waiting = _Wait(self._file)
-        try:
-            if waiting.ended_before(deadline):
-                return True
-        except BaseException:
-            self._file = -1
-            waiting.abandon()
-            raise
-        if waiting.abandon():
-            self._file = -1  # the thread still waits on this file, and closes it when its turn has come
-            return False
-        return True
-
 
 class _Wait:
-    """A thread that blocks in `flock`, and the agreement about who closes a file that nobody waits for any more."""
+    """A thread that blocks in `flock`, since a wait that can be given up must be somebody else's.
+
+    When its turn comes while nobody waits for it, it gives the lock straight up.
+    """
 
     def __init__(self, file: int) -> None:
         self._file = file
         self._granted = allocate_lock()
         self._granted.acquire()
         self._agreement = allocate_lock()
-        self._ended = self._abandoned = False
+        self._ended = False
+        self._wanted = True
+        self._owns_file = False
         start_new_thread(self._block, ())
 
     def ended_before(self, deadline: float) -> bool:
         return self._granted.acquire(timeout=max(0.0, deadline - monotonic()))
 
-    def abandon(self) -> bool:
-        """Leave the file to the thread; False if the lock was granted at the last moment after all."""
+    def give_up(self) -> bool:
+        """Go away for now; False if the lock was granted at the last moment after all."""
         with self._agreement:
-            if self._ended:
-                return False
-            self._abandoned = True
-            return True
+            self._wanted = self._ended
+            return not self._ended
+
+    def resume(self) -> bool:
+        """Come back; False if the wait has ended in the meantime."""
+        with self._agreement:
+            self._wanted = not self._ended
+            return self._wanted
+
+    def leave_file(self) -> bool:
+        """Let the thread close the file at the end of its wait; False if that has ended."""
+        with self._agreement:
+            self._owns_file = not self._ended
+            return self._owns_file
 
     def _block(self) -> None:
         try:  # noqa: SIM105 - contextlib would be one more import
@@ -143,6 +156,8 @@ class _Wait:
             pass
         with self._agreement:
             self._ended = True
-            if self._abandoned:
+            if self._owns_file:
                 os.close(self._file)
+            elif not self._wanted:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
         self._granted.release()

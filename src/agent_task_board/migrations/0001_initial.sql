@@ -265,6 +265,13 @@ BEGIN
   SELECT raise(ABORT, 'events are append-only');
 END;
 
+-- INSERT OR REPLACE deletes a row without any DELETE trigger.
+CREATE TRIGGER event_is_never_replaced BEFORE INSERT ON event
+  WHEN EXISTS (SELECT 1 FROM event WHERE seq = NEW.seq)
+BEGIN
+  SELECT raise(ABORT, 'events are append-only');
+END;
+
 CREATE TRIGGER event_is_never_deleted BEFORE DELETE ON event
 BEGIN
   SELECT raise(ABORT, 'events are append-only');
