@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from ._version import __version__
     from .errors import BoardError
     from .identity import Actor
-    from .model import Lease, Receipt, Task
+    from .model import Grant, Lease, Receipt, Task
     from .service import Board
     from .settings import Settings
 
-__all__ = ["Actor", "Board", "BoardError", "Lease", "Receipt", "Settings", "Task", "__version__"]
+__all__ = ["Actor", "Board", "BoardError", "Grant", "Lease", "Receipt", "Settings", "Task", "__version__"]
 
 _HOMES = {
     "Actor": "identity",
     "Board": "service",
     "BoardError": "errors",
     "Settings": "settings",
-    **dict.fromkeys(("Lease", "Receipt", "Task"), "model"),
+    **dict.fromkeys(("Grant", "Lease", "Receipt", "Task"), "model"),
     "__version__": "_version",
 }
 

@@ -23,7 +23,7 @@ from .core import (
 )
 from .errors import Conflict, InvalidInput
 from .identity import Actor
-from .model import AGENT, COLUMNS, LEASED, QUEUED, STATUSES, Receipt, Task, task_rows
+from .model import AGENT, COLUMNS, LEASED, QUEUED, STATUSES, Grant, Receipt, Task, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Claiming(Core):
         comment: str | None = None,
         request_id: str | None = None,
         actor: Actor | None = None,
-    ) -> Receipt | None:
+    ) -> Grant | None:
         """Take one task under a fresh lease: the one named, or the best that is ready.
 
         The best is the one of largest priority, then the oldest, over all ``queues`` named (none: every queue) that
@@ -130,7 +130,7 @@ class Claiming(Core):
                 refusal = _not_claimable(self._row(tx, row["id"]), name, if_status)
         # Outside the transaction: what the sweep did stays done even if the claim is refused.
         if claimed is not None:
-            return Receipt(Task.from_row(after, now), lease=lease_of(after, token), warnings=warnings)
+            return Grant(Task.from_row(after, now), lease_of(after, token), warnings=warnings)
         if task is not None:
             raise refusal
         return None
@@ -177,7 +177,7 @@ class Claiming(Core):
 
     def _claim_again(
         self, tx: sqlite3.Connection, earlier: sqlite3.Row, agent: str, instant: int, length: int, by: Actor
-    ) -> Receipt:
+    ) -> Grant:
         """Answer a repeated claim: the same attempt under a fresh token, if its lease still lives."""
         row = self._reread(tx, earlier["task_seq"])
         latest = tx.execute("SELECT max(number) FROM attempt WHERE task_seq = ?", (earlier["task_seq"],)).fetchone()[0]
@@ -203,7 +203,7 @@ class Claiming(Core):
         ).fetchone()
         return [f"{left['kind'].replace('_', ' ')} by {left['actor']}: {left['note']}"] if left else []
 
-    def resume(self, task: str, agent: str, *, lease: str | float | None = None, actor: Actor | None = None) -> Receipt:
+    def resume(self, task: str, agent: str, *, lease: str | float | None = None, actor: Actor | None = None) -> Grant:
         """Give the agent that holds a task a new token for it, after it lost its own; the old token is dead.
 
         The attempt stays the same, and so does the end of the lease unless ``lease`` asks for another length.
@@ -242,7 +242,7 @@ class Claiming(Core):
         instant: int,
         length: int | None,
         by: Actor,
-    ) -> Receipt | None:
+    ) -> Grant | None:
         """Replace the token of a live lease of ``agent``; ``None`` when there is none."""
         token, token_hash = self._new_token()
         now = instants.to_text(instant)
@@ -276,7 +276,7 @@ class Claiming(Core):
         self._seen(tx, agent, now)
         data = {**changes(before, after), "attempt": number, "lease_expires_at": after["lease_expires_at"]}
         self._record(tx, after, "resumed", by, now, data)
-        return Receipt(Task.from_row(after, now), lease=lease_of(after, token))
+        return Grant(Task.from_row(after, now), lease_of(after, token))
 
     def heartbeat(
         self,
@@ -287,7 +287,7 @@ class Claiming(Core):
         progress: int | None = None,
         note: str | None = None,
         actor: Actor | None = None,
-    ) -> Receipt:
+    ) -> Grant:
         """Renew one's own lease, counted from now; the first heartbeat takes the task from claimed to running.
 
         Without ``lease`` the length is the one last asked for on this claim. ``progress`` is a percentage, 0 to 100.
@@ -336,7 +336,7 @@ class Claiming(Core):
             if changed["changes"] or note is not None:
                 kind = "started" if before["status"] != after["status"] else "progressed"
                 self._record(tx, after, kind, self._holder(actor, before), now, {**changed, "note": note})
-        return Receipt(Task.from_row(after, now), lease=lease_of(after, token))
+        return Grant(Task.from_row(after, now), lease_of(after, token))
 
     def complete(
         self,

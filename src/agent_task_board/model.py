@@ -315,3 +315,13 @@ class Receipt:
 
     def __repr__(self) -> str:
         return f"<Receipt {self.task!r}>"
+
+
+class Grant(Receipt):
+    """The receipt of a call that granted or renewed a lease."""
+
+    __slots__ = ()
+    lease: Lease
+
+    def __init__(self, task: Task, lease: Lease, *, replayed: bool = False, warnings: list[str] | None = None) -> None:
+        super().__init__(task, lease=lease, replayed=replayed, warnings=warnings)
