@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from agent_task_board import Board
+from agent_task_board.turnstile import Turnstile
 from tests.benchmarks.measuring import Measured, row
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ TINY_COMPLETE = "UPDATE task SET status = 'done' WHERE seq = :seq AND status = '
 
 def measure(directory: Path, tasks: int, rounds: int) -> list[str]:
     """Return the rows of the table: pairs of claim and complete a second, and how fair the board is."""
-    contenders: dict[str, Worker] = {"service": through_service, "same": same_updates, "tiny": tiny_updates}
+    contenders: dict[str, Worker] = {
+        "service": through_service,
+        "fair": fair_updates,
+        "same": same_updates,
+        "tiny": tiny_updates,
+    }
     pairs: dict[str, list[float]] = {name: [] for name in contenders}
     claims: list[float] = []
     shares: list[float] = []
@@ -74,20 +80,15 @@ def measure(directory: Path, tasks: int, rounds: int) -> list[str]:
         f"{seconds * 1e3:.1f}" for seconds in (waits.median, waits.percentile(99), waits.percentile(100))
     )
     what = f"claim + complete, {PROCESSES} processes"
+    against = {
+        "fair": "the same two UPDATEs, bare, same board, same turnstile",
+        "same": "the same two UPDATEs, bare, same board",
+        "tiny": "two UPDATEs, bare, a table of three columns",
+    }
     return [
-        row(
-            what,
-            "the same two UPDATEs, bare, same board",
-            told["service"],
-            told["same"],
-            speed["service"].over(speed["same"]),
-        ),
-        row(
-            what,
-            "two UPDATEs, bare, a table of three columns",
-            told["service"],
-            told["tiny"],
-            speed["service"].over(speed["tiny"]),
+        *(
+            row(what, bare, told["service"], told[name], speed["service"].over(speed[name]))
+            for name, bare in against.items()
         ),
         row(f"{what}: claim p50, p99, slowest", "", f"{spread} ms"),
         row(f"{what}: smallest share of an equal one", "", f"{min(shares):.0%}"),
@@ -142,6 +143,12 @@ def through_service(directory: str, barrier: Barrier, queue: Queue[tuple[int, li
     queue.put((count, latencies))
 
 
+def fair_updates(directory: str, barrier: Barrier, queue: Queue[tuple[int, list[float]]]) -> None:
+    """Do the same two guarded UPDATEs on the same board file, one writer after the other as the service does."""
+    turnstile = Turnstile(directory)
+    _bare(directory, barrier, queue, SAME_CLAIM, SAME_COMPLETE, turnstile)
+
+
 def same_updates(directory: str, barrier: Barrier, queue: Queue[tuple[int, list[float]]]) -> None:
     """Do the same two guarded UPDATEs on the same board file, with the busy timeout alone."""
     _bare(directory, barrier, queue, SAME_CLAIM, SAME_COMPLETE)
@@ -152,23 +159,37 @@ def tiny_updates(directory: str, barrier: Barrier, queue: Queue[tuple[int, list[
     _bare(directory, barrier, queue, TINY_CLAIM, TINY_COMPLETE)
 
 
-def _bare(directory: str, barrier: Barrier, queue: Queue[tuple[int, list[float]]], claim: str, complete: str) -> None:
+def _bare(
+    directory: str,
+    barrier: Barrier,
+    queue: Queue[tuple[int, list[float]]],
+    claim: str,
+    complete: str,
+    turnstile: Turnstile | None = None,
+) -> None:
     connection = sqlite3.connect(f"{directory}/tasks.db", isolation_level=None, timeout=60)
     connection.execute("PRAGMA synchronous = FULL")
     values: dict[str, Any] = {"agent": f"w{os.getpid()}", "now": NOW, "later": LATER, "hash": os.urandom(32).hex()}
+
+    def write(statement: str) -> list[Any]:
+        if turnstile:
+            turnstile.enter()
+        connection.execute("BEGIN IMMEDIATE")
+        rows = connection.execute(statement, values).fetchall()
+        connection.execute("COMMIT")
+        if turnstile:
+            turnstile.leave()
+        return rows
+
     count, latencies = 0, []
     barrier.wait()
     while True:
         start = time.perf_counter()
-        connection.execute("BEGIN IMMEDIATE")
-        rows = connection.execute(claim, values).fetchall()
-        connection.execute("COMMIT")
+        rows = write(claim)
         latencies.append(time.perf_counter() - start)
         if not rows:
             break
         values["seq"] = rows[0][0]
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(complete, values)
-        connection.execute("COMMIT")
+        write(complete)
         count += 1
     queue.put((count, latencies))
