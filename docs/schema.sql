@@ -264,6 +264,10 @@ CREATE TABLE event (
 
 CREATE INDEX event_of_task ON event (task_seq, seq);
 
+-- The notes that whoever claims the task next is told, however many other events there are.
+CREATE INDEX event_note ON event (task_seq, seq)
+  WHERE kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled');
+
 CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
 BEGIN
   SELECT raise(ABORT, 'events are append-only');

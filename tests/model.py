@@ -225,7 +225,7 @@ class Model:
         task = Task(
             place=len(self.tasks), title=title, queue=queue, priority=priority, assignee=self._known_as(assignee),
             due_at=due_at, not_before=not_before, tags=list(tags), blocked_by=list(depends_on), dedupe_key=dedupe_key,
-            max_attempts=max_attempts, needs_approval=needs_approval, created_by=self._known_as(by_name),
+            max_attempts=max_attempts, needs_approval=needs_approval, created_by=self._known_as(by_name, also=assignee),
             created_at=self.now,
         )  # fmt: skip
         if claim and agent:
@@ -328,11 +328,11 @@ class Model:
         return self._grant(task, None if lease is None else lease * SECOND)
 
     def _claim_again(self, earlier: Request, lease: int | None) -> Answer:
-        """Answer a repeated claim: the same attempt under a new token, its lease as long as it was asked for."""
+        """Answer a repeated claim: the same attempt under a new token, for as long as was asked for, if it was."""
         task = earlier.task
         refuse_on({"lease_lost": len(task.history) != earlier.attempt or not self._is_live(task)})
         self._record(task, "resumed", task.claimed_by, "agent")
-        return replace(self._grant(task, _length(lease)), replayed=True)
+        return replace(self._grant(task, None if lease is None else _length(lease)), replayed=True)
 
     def heartbeat(
         self, held: Lease, *, lease: int | None = None, progress: int | None = None, note: str | None = None

@@ -307,3 +307,14 @@ def test_example_of_a_strict_reader_feeding_the_import(board: Board) -> None:
     with refused("invalid_input") as caught:
         board.import_tasks(inputs.parse_json(source, "file"))
     assert caught.value.details["field"] == "file"
+
+
+def test_task_that_waits_for_one_passed_over_for_its_own_key_waits_for_nothing(board: Board) -> None:
+    done = board.import_tasks(
+        [
+            {"title": "holds the key", "id": A, "dedupe_key": "k", "blocked_by": [B]},
+            {"title": "has it, too", "id": B, "dedupe_key": "k"},
+        ]
+    )
+    assert (done.imported, done.skipped, done.warnings) == (1, 1, [])
+    assert board.show(A)["task"]["ready"]

@@ -255,3 +255,22 @@ def test_old_request_ids_are_forgotten_on_the_way(board: Board, clock: Clock) ->
     clock.advance(days=2)
     board.add("task", request_id="new")
     assert [row[0] for row in everything(board)["request"]] == ["new"]
+
+
+def test_repeated_claim_keeps_the_end_of_a_lease_that_was_renewed_meanwhile(board: Board) -> None:
+    board.add("task")
+    held = hold(board, request_id="r")
+    longer = board.heartbeat(held.id, held.token, lease="2h")
+    again = board.claim("ada", request_id="r")
+    assert again is not None
+    assert again.lease.expires_at == longer.lease.expires_at
+
+
+def test_repeated_claim_is_told_the_note_again(board: Board) -> None:
+    board.add("task")
+    held = hold(board, "bob")
+    board.handoff(held.id, held.token, "ada", note="mind the gap")
+    first, again = board.claim("ada", request_id="r"), board.claim("ada", request_id="r")
+    assert first is not None
+    assert again is not None
+    assert first.warnings == again.warnings == ["handed off by bob: mind the gap"]

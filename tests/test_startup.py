@@ -21,7 +21,7 @@ OURS = {
     *(
         f"agent_task_board.{name}"
         for name in """
-        backoff claiming cli cli.command cli.output cli.parsing cli.registry config core db editing errors
+        backoff claiming cli cli.command cli.output cli.parsing cli.registry config core db editing errors filesystem
         identity inputs instants model queries review service settings turnstile
         """.split()
     ),

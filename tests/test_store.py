@@ -956,3 +956,16 @@ def test_nobody_but_sqlite_opens_the_file_once_there_is_a_connection(tmp_path: P
     assert len([path for event, path in seen if event == "sqlite3.connect" and "tasks.db" in path]) >= 4
     assert len(opened) == 1, [seen[place] for place in opened]  # the new, empty file
     assert opened[0] < first
+
+
+def test_writes_go_to_the_board_that_is_there_not_to_one_that_was_removed(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+    board.add("lost with its file")
+    for file in tmp_path.glob("tasks.db*"):
+        file.unlink()
+    with open_board(tmp_path) as other:
+        other.add("the first of the new board")
+    board.add("the second")
+    with open_board(tmp_path) as fresh:
+        assert [task.title for task in fresh.list_tasks().tasks] == ["the first of the new board", "the second"]
+    board.close()

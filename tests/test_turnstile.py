@@ -294,3 +294,20 @@ def test_a_forked_child_leaves_its_parents_turn_alone(tmp_path: Path) -> None:
     with Stage() as stage:
         assert stage.call(fork_while_it_is_our_turn, str(tmp_path)) == 0
     assert_sound(tmp_path)
+
+
+def test_writer_that_can_start_no_thread_goes_on_without_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(turnstile, "start_new_thread", none_left)
+    board, other = open_board(tmp_path), Turnstile(str(tmp_path))
+    other.enter()
+    try:
+        assert board.add("task").created
+    finally:
+        other.leave()
+        other.close()
+        board.close()

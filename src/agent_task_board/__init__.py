@@ -28,10 +28,12 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name on first use: the command line pays only for what a command needs."""
-    if name in _HOMES:
-        from importlib import import_module
+if not TYPE_CHECKING:  # else a type checker would take any name for one of ours
 
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """Load a public name on first use: the command line pays only for what a command needs."""
+        if name in _HOMES:
+            from importlib import import_module
+
+            return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

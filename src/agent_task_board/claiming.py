@@ -110,7 +110,7 @@ class Claiming(Core):
             by = as_agent(self._caller(actor) if actor else Actor(name, AGENT))
             earlier = self._repeated(tx, request_id, arguments, instant)
             if earlier is not None:
-                return self._claim_again(tx, earlier, name, instant, length, by)
+                return self._claim_again(tx, earlier, name, instant, None if lease is None else length, by)
             if task is not None:
                 row = self._row(tx, task)
                 chosen = "seq = :seq AND status = :if_status"
@@ -176,7 +176,7 @@ class Claiming(Core):
         return after, number, token
 
     def _claim_again(
-        self, tx: sqlite3.Connection, earlier: sqlite3.Row, agent: str, instant: int, length: int, by: Actor
+        self, tx: sqlite3.Connection, earlier: sqlite3.Row, agent: str, instant: int, length: int | None, by: Actor
     ) -> Grant:
         """Answer a repeated claim: the same attempt under a fresh token, if its lease still lives."""
         row = self._reread(tx, earlier["task_seq"])
@@ -188,6 +188,7 @@ class Claiming(Core):
         if receipt is None:
             raise lease_lost(row, now)
         receipt.replayed = True
+        receipt.warnings = self._notes_left(tx, row)
         return receipt
 
     def _notes_left(self, tx: sqlite3.Connection, row: TaskRow) -> list[str]:
@@ -196,7 +197,7 @@ class Claiming(Core):
             """
             SELECT kind, actor, data ->> 'note' AS note FROM event
              WHERE task_seq = ? AND data ->> 'note' IS NOT NULL
-               AND kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'completed')
+               AND kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled')
              ORDER BY seq DESC LIMIT 1
             """,
             (row["seq"],),

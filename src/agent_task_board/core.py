@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from .identity import Actor
     from .model import TaskRow
@@ -58,26 +58,11 @@ BACK_TO_QUEUE = f"status = 'queued', claimed_by = NULL, claimed_at = NULL, progr
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
 
-_TRACKED = (
-    *(
-        "title",
-        "queue",
-        "status",
-        "priority",
-        "assignee",
-        "due_at",
-        "not_before",
-        "tags",
-        "dedupe_key",
-        "blocked_by",
-    ),
-    "needs_approval",
-    "attempts",
-    "max_attempts",
-    "fence",
-    "claimed_by",
-    "progress",
-    "artifacts",
+_TRACKED = tuple(
+    """
+    title queue status priority assignee due_at not_before tags dedupe_key blocked_by needs_approval attempts
+    max_attempts fence claimed_by progress artifacts
+    """.split()
 )
 _DIGESTED = ("body", "params", "result")
 _EMPTY: dict[str, Any] = {
@@ -142,6 +127,12 @@ class Core:
     def close(self) -> None:
         """Close the board's connections; the next call opens them again."""
         self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # Who acts
 
@@ -271,7 +262,7 @@ class Core:
         self._record(tx, after, "expired", system, now, {**changes(before, after), "attempt": number, "error": error})
 
     def _sweep(
-        self, tx: sqlite3.Connection, now: str, *, first: str = "seq > 0", values: dict[str, Any] | None = None
+        self, tx: sqlite3.Connection, now: str, *, first: str | None = None, values: dict[str, Any] | None = None
     ) -> tuple[int, int]:
         """Expire dead leases and promote delayed tasks whose time has come, at most ``BATCH`` of each.
 
@@ -279,6 +270,7 @@ class Core:
             tx: the write transaction.
             now: the present instant.
             first: SQL over a row of ``task``; rows for which it is true come first, then those of larger priority.
+                Without it the rows come in the order of their instants, which costs no sorting.
             values: the parameters of ``first``.
 
         Returns:
@@ -287,15 +279,23 @@ class Core:
         if not tx.execute(ANYTHING_DUE, (now, now)).fetchone()[0]:
             return 0, 0
         parameters = {**(values or {}), "now": now, "batch": BATCH}
+        best_dead, best_delayed = "lease_expires_at", "not_before"
+        if first is not None:
+            claimable = f"({first}) AND open_dependencies = 0"
+            best_dead = (
+                f"{claimable} AND attempts < max_attempts AND coalesce(not_before <= :now, 1) DESC, priority DESC, seq"
+            )
+            best_delayed = f"{claimable} DESC, priority DESC, seq"
         dead = task_rows(
             tx,
             f"""
-            SELECT {COLUMNS} FROM task INDEXED BY task_leased
-             WHERE status IN ('claimed', 'running') AND lease_expires_at <= :now
-             ORDER BY ({first}) AND attempts < max_attempts AND open_dependencies = 0
-                      AND (not_before IS NULL OR not_before <= :now) DESC,
-                      priority DESC, seq
-             LIMIT :batch
+            SELECT {COLUMNS} FROM task
+             WHERE seq IN (
+                   SELECT seq FROM task INDEXED BY task_leased
+                    WHERE status IN ('claimed', 'running') AND lease_expires_at <= :now
+                    ORDER BY {best_dead}
+                    LIMIT :batch)
+             ORDER BY priority DESC, seq
             """,
             parameters,
         )
@@ -307,7 +307,7 @@ class Core:
              WHERE status = 'queued' AND delayed = 1 AND seq IN (
                    SELECT seq FROM task INDEXED BY task_delayed
                     WHERE status = 'queued' AND delayed = 1 AND not_before <= :now
-                    ORDER BY ({first}) AND open_dependencies = 0 DESC, priority DESC, seq
+                    ORDER BY {best_delayed}
                     LIMIT :batch)
             RETURNING seq
             """,
@@ -386,7 +386,7 @@ class Core:
     ) -> Receipt:
         """Answer a repeated ending, or refuse: the reply was lost if this token ended an attempt by the same verb."""
         replayed = tx.execute(
-            "SELECT 1 FROM attempt WHERE task_seq = ? AND outcome = ? AND token_hash = ?",
+            "SELECT 1 FROM attempt WHERE task_seq = ? AND outcome = ? AND same_secret(token_hash, ?)",
             (row["seq"], outcome, token_hash),
         ).fetchone()
         if replayed:

@@ -59,12 +59,19 @@ class Database:
 
     def exists(self) -> bool:
         """Say whether there is a board file; an empty file is none yet."""
+        found = self._look()
+        return found is not None and found.st_size > 0
+
+    def _look(self) -> os.stat_result | None:
         try:
-            return os.stat(self.path).st_size > 0
+            return os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return None
         except OSError as error:
             raise Unusable(f"{self.path}: {error.strerror}") from error
+
+    def __del__(self) -> None:
+        self.close()
 
     def read(self) -> _Read:
         """Return a context manager: one read transaction, a single view of the board from first to last query."""
@@ -84,8 +91,9 @@ class Database:
         """Return the connection of this thread, opened on first use; only a write makes a board."""
         key = (os.getpid(), get_ident())  # a connection must not cross a fork
         session = self._sessions.get(key)
-        missing = not (to_write and self._create) and not self.exists()
-        if session is None or session.is_absent != missing or session.is_momentary:
+        found = self._look()
+        missing = (found is None or found.st_size == 0) and not (to_write and self._create)
+        if session is None or session.is_absent != missing or session.is_momentary or not session.has_open(found):
             if session is not None:
                 session.close()
             session = self._sessions[key] = self._open(missing=missing)
@@ -140,6 +148,9 @@ class Database:
                     hint="Run `atb tick` once as the user who owns the directory, then read again.",
                 ) from error
             return _Session(self, self._connect(f"{uri}?mode=ro&immutable=1"), is_momentary=True)
+        except BaseException:
+            connection.close()
+            raise
         return _Session(self, connection)
 
     def _make_directory(self) -> None:
@@ -170,6 +181,7 @@ class _Session:
         self.is_absent = is_absent
         self.is_momentary = is_momentary
         """Whether it would never see what others write: good for one transaction."""
+        self._file = None if is_absent else database._look()
         self.turnstile = Turnstile(database.directory)
         self._ready_to_write = False
         connection.execute("PRAGMA foreign_keys = ON")
@@ -183,15 +195,16 @@ class _Session:
         session.connection.execute("COMMIT")
         return session
 
+    def has_open(self, found: os.stat_result | None) -> bool:
+        """Say whether this is the file that is there now; it may have been removed, or replaced from a backup."""
+        return self.is_absent or (found is not None and self._file is not None and os.path.samestat(found, self._file))
+
     def begin_write(self) -> None:
         connection = self.connection
         if not (self._ready_to_write or self.is_absent):
             self._make_ready()
         connection.execute("BEGIN IMMEDIATE")
-        version = self.check_identity()
-        if version < SCHEMA_VERSION:
-            migrate(connection, version)
-            self.database.created |= version == 0
+        self._bring_up_to_date()
 
     def _make_ready(self) -> None:
         """Choose the durable settings, and switch a board that lies in another journal mode to WAL.
@@ -200,21 +213,25 @@ class _Session:
         the switch comes first.
         """
         connection = self.connection
+        self._refuse_shared_file_system()
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            self._refuse_shared_file_system()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                version = self.check_identity()
-                if version < SCHEMA_VERSION:
-                    migrate(connection, version)
-                    self.database.created |= version == 0
+                self._bring_up_to_date()
                 connection.execute("COMMIT")
             finally:
                 self.roll_back()
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise Unusable(f"{self.database.path}: this file system cannot hold a board", hint=_NO_WAL)
         self._ready_to_write = True
+
+    def _bring_up_to_date(self) -> None:
+        """Check what the file is, and make or migrate its schema, inside a write transaction."""
+        version = self.check_identity()
+        if version < SCHEMA_VERSION:
+            migrate(self.connection, version)
+            self.database.created |= version == 0
 
     def _refuse_shared_file_system(self) -> None:
         """Refuse a board where WAL would seem to work, and lose what two machines write."""

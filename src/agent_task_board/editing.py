@@ -121,7 +121,7 @@ class Editing(Claiming, Reviewing):
             now = instants.to_text(instant)
             earlier = self._repeated(tx, request_id, arguments, instant)
             if earlier is not None:
-                return self._add_again(tx, earlier, agent, instant, length, by)
+                return self._add_again(tx, earlier, agent, instant, None if lease is None else length, by)
             row, created = self._insert(tx, fields, by, now)
             if not created:
                 if claim:
@@ -239,7 +239,7 @@ class Editing(Claiming, Reviewing):
         earlier: sqlite3.Row,
         agent: str | None,
         instant: int,
-        length: int,
+        length: int | None,
         by: Actor,
     ) -> Receipt:
         """Answer a repeated add; one with a claim renews the token of its lease."""
@@ -288,6 +288,8 @@ class Editing(Claiming, Reviewing):
     @staticmethod
     def _cycle(tx: sqlite3.Connection, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
         """Return the ids along the circle that these dependencies would close, its first id again at its end."""
+        if not tx.execute("SELECT 1 FROM dependency WHERE depends_on_seq = ? LIMIT 1", (row["seq"],)).fetchone():
+            others = {id_: other for id_, other in others.items() if other["seq"] == row["seq"]}
         came_from: dict[int, tuple[int, str]] = {other["seq"]: (row["seq"], other["id"]) for other in others.values()}
         pending = list(came_from)
         while pending and row["seq"] not in came_from:
@@ -395,7 +397,7 @@ class Editing(Claiming, Reviewing):
             if new_tags or lost_tags:
                 fields["tags"] = _edited_tags(fields.get("tags") or before["tags"], new_tags, lost_tags)
             if fields.get("needs_approval") == 0 and before["needs_approval"]:
-                self._require_person(tx, before, by)
+                self._require_person(tx, before, by, "update --no-needs-approval")
             current = self._others(tx, json.loads(before["blocked_by"])) if edits_dependencies else {}
             wanted = current if depends_on is UNSET else self._others(tx, depends_on)
             wanted = {**wanted, **self._others(tx, add_depends_on)}

@@ -28,6 +28,7 @@ ARTIFACTS = 1_000
 QUEUES = 100
 JSON_BYTES = 1_048_576
 JSON_DEPTH = 100
+VALUES = 20_000_000
 PRIORITY = 1_000_000
 MAX_ATTEMPTS = 1_000
 NOBODY = "none"
@@ -161,6 +162,8 @@ def _check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
     level: list[object] = [value]
     depth = 0
     while level:
+        if len(level) > VALUES:  # a Python structure that shares its parts unfolds without end
+            raise _refuse(field, f"has more than {VALUES:,} values")
         depth += any(isinstance(item, (dict, list, tuple)) for item in level)
         if depth > limit:
             raise _refuse(field, f"is nested more than {limit} levels deep")

@@ -31,7 +31,7 @@ class Reviewing(Core):
             Conflict: the task is not in review.
         """
         note = None if not note else inputs.text(note, "note", inputs.TEXT)
-        return self._judge(task, "approved", "status = 'done', finished_at = :now", note, actor)
+        return self._judge(task, "approve", "approved", "status = 'done', finished_at = :now", note, actor)
 
     def reject(self, task: str, *, note: str, actor: Actor | None = None) -> Receipt:
         """Send work in review back to the queue with a new budget of attempts; its result stays for inspection.
@@ -42,15 +42,15 @@ class Reviewing(Core):
             Conflict: the task is not in review.
         """
         note = inputs.text(note, "note", inputs.TEXT, required=True)
-        return self._judge(task, "rejected", f"{BACK_TO_QUEUE}, attempts = 0", note, actor)
+        return self._judge(task, "reject", "rejected", f"{BACK_TO_QUEUE}, attempts = 0", note, actor)
 
-    def _judge(self, task: str, kind: str, ending: str, note: str | None, actor: Actor | None) -> Receipt:
+    def _judge(self, task: str, verb: str, kind: str, ending: str, note: str | None, actor: Actor | None) -> Receipt:
         by = self._caller(actor)
         with self._db.write() as tx:
             now = instants.to_text(self._clock())
             before = self._row(tx, task)
             by.name = self._known_as(tx, by.name)
-            self._require_person(tx, before, by)
+            self._require_person(tx, before, by, verb)
             rows = task_rows(
                 tx,
                 f"""
@@ -68,7 +68,7 @@ class Reviewing(Core):
             return Receipt(Task.from_row(after, now))
 
     @staticmethod
-    def _require_person(tx: sqlite3.Connection, row: TaskRow, by: Actor) -> None:
+    def _require_person(tx: sqlite3.Connection, row: TaskRow, by: Actor, verb: str) -> None:
         """Refuse an agent, whether it says so or has shown it by working on this very task.
 
         Raises:
@@ -84,5 +84,5 @@ class Reviewing(Core):
         if who is not None:
             raise NotPermitted(
                 f"only a person may do this, and {who}",
-                hint=f"A person runs `atb approve {row['id']}` or `atb reject` in a shell without ATB_AGENT.",
+                hint=f"A person runs `atb {verb} {row['id']}` in a shell without ATB_AGENT.",
             )

@@ -238,8 +238,8 @@ def _link(
 ) -> None:
     """Write what a task waits for; one passed over by its dedupe key is replaced by the key's holder."""
     for position, id_ in enumerate(task.blocked_by, 1):
-        if id_ in instead:
-            holder = instead[id_]
+        holder = instead.get(id_)
+        if holder is not None:
             outcome.warnings.append(
                 f"{task.columns['id']} waits for {holder} instead of {id_}, which holds the same dedupe key"
             )
@@ -254,6 +254,9 @@ def _link(
                     field="blocked_by",
                 )
             seq = row[0]
+        if seq == task.seq and holder is not None:
+            outcome.warnings.pop()  # it holds the key itself: there is nothing to wait for
+            continue
         if seq == task.seq:
             raise InvalidInput(f"{task.place}: blocked_by: waits for itself", place=task.place, field="blocked_by")
         tx.execute(
@@ -272,6 +275,7 @@ def _refuse_circles(tx: sqlite3.Connection, brought: list[_Incoming]) -> None:
             row[0] for row in tx.execute("SELECT depends_on_seq FROM dependency WHERE task_seq = ?", (task.seq,))
         ]
         for task in brought
+        if task.blocked_by
     }
     try:
         TopologicalSorter(waits).prepare()

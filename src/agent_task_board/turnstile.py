@@ -68,7 +68,10 @@ class _Lock:
         if wait is None or not wait.resume():
             if self._try() or self._file < 0:
                 return self._held
-            wait = _Wait(self._file)
+            try:
+                wait = _Wait(self._file)
+            except RuntimeError:  # no thread can be started any more, as at the end of the interpreter
+                return False
         try:
             self._held = wait.ended_before(deadline)
         finally:

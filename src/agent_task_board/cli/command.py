@@ -8,7 +8,6 @@ import sys
 from .. import config, identity, inputs
 from ..errors import InvalidInput
 from ..identity import Actor
-from ..model import AGENT
 from ..service import Board
 
 TYPE_CHECKING = False
@@ -198,7 +197,3 @@ class Call:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidInput(f"{field}: {path[:200]}: not UTF-8 at byte {error.start:,}", field=field) from None
-
-    def is_agent(self) -> bool:
-        """Say whether the environment makes this caller an agent."""
-        return identity.from_environment().kind == AGENT
