@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -698,3 +701,12 @@ def test_stale_fail_is_answered_although_the_new_budget_has_no_attempt_yet(termi
     terminal.data("retry", id_)
     assert terminal.data("fail", id_, "--token", token, "--error", "e", "--no-retry")["replayed"] is True
     terminal.refused("lease_lost", "fail", id_, "--token", "0" * 32, "--error", "e")
+
+
+@pytest.mark.parametrize("words", ["add t --body-file -", "add t --params -", "import -"])
+def test_closed_standard_input_is_refused(tmp_path: Path, words: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m agent_task_board {words} <&-"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["code"] == "invalid_input"
+    assert not done.stderr

@@ -84,7 +84,7 @@ def test_list_is_aligned(terminal: Terminal) -> None:
     assert starts(lines[2], "queued", "-1000000", "documentation", "0/3", "a longer title") == [
         heads[place] for place in (1, 3, 4, 7, 8)
     ]
-    assert starts(lines[3], "for somebody-with-a-long-name", "0/3", "third") == [heads[place] for place in (5, 7, 8)]
+    assert starts(lines[3], "for somebody-wi…", "0/3", "third") == [heads[place] for place in (5, 7, 8)]
     assert len(lines) == 4
 
 

@@ -367,3 +367,13 @@ def test_actor_of_an_unknown_kind_is_refused(board: Board) -> None:
     with refused("invalid_input"):
         board.add("x", actor=Actor("maria", "robot"))
     assert everything(board) == before
+
+
+@pytest.mark.parametrize("name", ["system", "System", "none", " NONE "])
+def test_names_that_stand_for_the_board_or_for_nobody_are_no_actors(board: Board, name: str) -> None:
+    task = board.add("task").task
+    before = everything(board)
+    with refused("invalid_input") as caught:
+        board.comment(task.id, "lease expired", actor=Actor(name, "human"))
+    assert caught.value.details["field"] == "actor"
+    assert everything(board) == before

@@ -969,3 +969,16 @@ def test_writes_go_to_the_board_that_is_there_not_to_one_that_was_removed(tmp_pa
     with open_board(tmp_path) as fresh:
         assert [task.title for task in fresh.list_tasks().tasks] == ["the first of the new board", "the second"]
     board.close()
+
+
+@pytest.mark.parametrize("kind", ["file", "below a file", "directory as board"])
+def test_place_that_can_hold_no_board_is_unusable_for_reads_and_claims_too(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "directory as board":
+        (place / "tasks.db").mkdir(parents=True)
+    else:
+        place.write_text("in the way")
+    board = open_board(place / "data" if kind == "below a file" else place)
+    for call in (board.list_tasks, board.tick, lambda: board.claim("ada"), lambda: board.add("task")):
+        with refused("unusable"):
+            call()

@@ -142,7 +142,7 @@ class Core:
         if who is None:
             who = self._actor = identity.from_environment()
         kind = inputs.one_of(who.kind, "actor_kind", ACTOR_KINDS)
-        return identity.Actor(inputs.name(who.name, "actor"), kind)
+        return identity.Actor(inputs.actor_name(who.name, "actor"), kind)
 
     @staticmethod
     def _known_as(tx: sqlite3.Connection, name: str) -> str:
@@ -479,7 +479,7 @@ def status_conflict(row: TaskRow, expected: Iterable[str]) -> Conflict:
 def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
     """Return why a queued task is not ready for an agent: the reason of a conflict, and the rest of a sentence."""
     if row["open_dependencies"]:
-        return "blocked", f"waits for {row['open_dependencies']} unfinished tasks"
+        return "blocked", f"waits for other tasks ({row['open_dependencies']} not done)"
     if row["assignee"] not in (None, agent):
         return "assigned", f"is assigned to {row['assignee']}"
     return "delayed", f"is not to be started before {row['not_before']}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
 from _thread import allocate_lock, get_ident
 
@@ -64,11 +65,14 @@ class Database:
 
     def _look(self) -> os.stat_result | None:
         try:
-            return os.stat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
+            found = os.stat(self.path)
+        except FileNotFoundError:
             return None
         except OSError as error:
             raise Unusable(f"{self.path}: {error.strerror}") from error
+        if not stat.S_ISREG(found.st_mode):
+            raise Unusable(f"{self.path} is not a file", hint="Name another data directory with --data-dir.")
+        return found
 
     def __del__(self) -> None:
         self.close()
@@ -147,11 +151,12 @@ class Database:
                     f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
                     hint="Run `atb tick` once as the user who owns the directory, then read again.",
                 ) from error
-            return _Session(self, self._connect(f"{uri}?mode=ro&immutable=1"), is_momentary=True)
+            immutable = self._connect(f"{uri}?mode=ro&immutable=1")
+            return _Session(self, immutable, is_read_only=True, is_momentary=True)
         except BaseException:
             connection.close()
             raise
-        return _Session(self, connection)
+        return _Session(self, connection, is_read_only=True)
 
     def _make_directory(self) -> None:
         """Make the data directory and an empty board file, readable by this user alone."""
@@ -174,11 +179,13 @@ class _Session:
         connection: sqlite3.Connection,
         *,
         is_absent: bool = False,
+        is_read_only: bool = False,
         is_momentary: bool = False,
     ) -> None:
         self.database = database
         self.connection = connection
         self.is_absent = is_absent
+        self._is_read_only = is_read_only
         self.is_momentary = is_momentary
         """Whether it would never see what others write: good for one transaction."""
         self._file = None if is_absent else database._look()
@@ -201,6 +208,9 @@ class _Session:
 
     def begin_write(self) -> None:
         connection = self.connection
+        if self._is_read_only:
+            what, hint = _UNUSABLE[sqlite3.SQLITE_READONLY]
+            raise Unusable(f"{self.database.path}: {what}", hint=hint)
         if not (self._ready_to_write or self.is_absent):
             self._make_ready()
         connection.execute("BEGIN IMMEDIATE")

@@ -32,7 +32,7 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Actor:
     if agent:
         return Actor(inputs.agent_name(agent, "ATB_AGENT"), AGENT)
     actor = environ.get("ATB_ACTOR")
-    return Actor(inputs.name(actor, "ATB_ACTOR") if actor else _login_name(environ), HUMAN)
+    return Actor(inputs.actor_name(actor, "ATB_ACTOR") if actor else _login_name(environ), HUMAN)
 
 
 def _login_name(environ: Mapping[str, str]) -> str:
@@ -43,6 +43,6 @@ def _login_name(environ: Mapping[str, str]) -> str:
             import pwd
 
             name = pwd.getpwuid(os.getuid()).pw_name
-        return inputs.name(name, "login name")
+        return inputs.actor_name(name, "login name")
     except (ImportError, KeyError, InvalidInput):
         return "unknown"

@@ -31,6 +31,8 @@ JSON_DEPTH = 100
 VALUES = 20_000_000
 PRIORITY = 1_000_000
 MAX_ATTEMPTS = 1_000
+BOARD = "system"
+"""The name under which the board itself acts, as when a lease runs out."""
 NOBODY = "none"
 """The reserved name: it stands for no agent at all wherever an assignee may be given."""
 
@@ -74,6 +76,14 @@ def agent_name(value: object, field: str) -> str:
     checked = name(value, field)
     if checked.casefold() == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
+    return checked
+
+
+def actor_name(value: object, field: str) -> str:
+    """Return the name of whoever acts; those that stand for nobody and for the board itself are reserved."""
+    checked = name(value, field)
+    if checked.casefold() in (NOBODY, BOARD):
+        raise _refuse(field, f'"{checked}" is reserved')
     return checked
 
 

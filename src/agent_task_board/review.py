@@ -84,5 +84,5 @@ class Reviewing(Core):
         if who is not None:
             raise NotPermitted(
                 f"only a person may do this, and {who}",
-                hint=f"A person runs `atb {verb} {row['id']}` in a shell without ATB_AGENT.",
+                hint=f"A person runs `atb {verb} {row['id']}`, without ATB_AGENT and under a name of their own.",
             )

@@ -131,7 +131,7 @@ class Call:
         """Return the actor that ``--actor`` names; ``None`` leaves it to the service."""
         if not self.args.actor:
             return None
-        return Actor(inputs.name(self.args.actor, "actor"), identity.from_environment().kind)
+        return Actor(inputs.actor_name(self.args.actor, "actor"), identity.from_environment().kind)
 
     def token(self) -> str:
         """Return the lease token: ``--token``, else the content of ``--token-file``, else ``ATB_TOKEN``.
@@ -183,6 +183,8 @@ class Call:
                     raise InvalidInput(
                         f"{field}: standard input was already read for {self._standard_input_of}", field=field
                     )
+                if sys.stdin is None:
+                    raise InvalidInput(f"{field}: standard input is closed", field=field)
                 self._standard_input_of = field
                 content = sys.stdin.buffer.read(size)
             else:

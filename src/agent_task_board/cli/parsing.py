@@ -69,6 +69,8 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and word not in known:
                 hint = did_you_mean(word, known)
                 break
+            if word.startswith("-") and word not in known:
+                hint = "A value that begins with a dash is written --option=-value, or stands after --."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
 
     def whole(self, option: str, text: str) -> None:
@@ -139,7 +141,9 @@ def parser_of(name: str, command: Command) -> Parser:
     every.add_argument("--json", action="store_true", help="print the JSON envelope; wins over --format")
     if "--format" not in parser._option_string_actions:
         every.add_argument(
-            "--format", choices=["json", "table"], help="table: a page for people (default: ATB_FORMAT, json)"
+            "--format",
+            choices=["json", "table"],
+            help="table: a page for people (default: ATB_FORMAT, json); import has its own",
         )
     every.add_argument("--quiet", action="store_true", help="say nothing on standard error")
     return parser

@@ -46,9 +46,9 @@ Every command prints one JSON document on standard output, whether it worked or 
 {"ok": false, "error": {"code": "", "message": "", "hint": "", "details": {}}, "warnings": []}
 ```
 
-A verb on a task answers `{"task"}`; beside it stand `lease` (`token`, `fence`, `expires_at`) where one was granted or
-renewed, `created` after `add`, and `replayed` where the call was a repetition. Only `add`, `import` and `demo` make a
-board; everything else finds an empty one where none is, and says so in `warnings`.
+A verb on a task answers `{"task"}`, `comment` `{"event"}`; beside it stand `lease` (`token`, `fence`, `expires_at`)
+where one was granted or renewed, `created` after `add`, and `replayed` where the call was a repetition. Only `add`,
+`import` and `demo` make a board; everything else finds an empty one where none is, and says so in `warnings`.
 
 Talk for people goes to standard error. Branch on the exit code or on `error.code`, never on a message;
 [errors.md](errors.md) lists them. What the verbs do to a task is told in [lifecycle.md](lifecycle.md).

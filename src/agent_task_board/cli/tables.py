@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .command import Reply
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+NAME = 16
+"""Columns that a list gives to a name."""
+
 _COLOURS = {
     "queued": "36",
     "claimed": "34",
@@ -130,8 +133,8 @@ def _tasks(data: dict[str, Any], zone: str) -> list[str]:
             task["status"],
             _state(task) or "-",
             task["priority"],
-            task["queue"],
-            task["claimed_by"] or (f"for {task['assignee']}" if task["assignee"] else "-"),
+            cut(task["queue"], NAME),
+            cut(task["claimed_by"] or (f"for {task['assignee']}" if task["assignee"] else "-"), NAME),
             _until(task["lease_expires_at"]),
             f"{task['attempts']}/{task['max_attempts']}",
             task["title"],
