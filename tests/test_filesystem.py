@@ -61,3 +61,15 @@ def test_board_is_refused_on_a_shared_file_system_and_nothing_is_written(
     with refused("unusable"):
         board.add("task")
     assert (tmp_path / "data" / "tasks.db").read_bytes() == b""
+
+
+def test_board_that_was_moved_to_a_shared_file_system_is_refused_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_board(tmp_path) as board:
+        board.add("made on a local disk")
+    monkeypatch.setattr(filesystem, "shared_type", lambda directory: "nfs")
+    with open_board(tmp_path) as board:
+        with refused("unusable"):
+            board.claim("ada")
+        assert board.list_tasks().tasks[0].status == "queued"
