@@ -302,7 +302,7 @@ class Claiming(Core):
         length = None if lease is None else self._lease_length(lease)
         if progress is not None:
             inputs.integer(progress, "progress", 0, 100)
-        note = _note(note)
+        note = inputs.note(note)
         with self._db.write() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
@@ -360,7 +360,7 @@ class Claiming(Core):
         token_hash = _token_hash(token)
         stored = None if result is None else inputs.json_text(result, "result")
         files = inputs.json_text(inputs.artifacts(artifacts), "artifacts")
-        note = _note(note)
+        note = inputs.note(note)
         with self._db.write() as tx:
             now = instants.to_text(self._clock())
             before = self._row(tx, task)
@@ -464,7 +464,7 @@ class Claiming(Core):
         """
         token_hash = _token_hash(token)
         wait = None if after is None else instants.parse_length(after, field="after", high=WAIT_HIGH)
-        note = _note(note)
+        note = inputs.note(note)
         with self._db.write() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
@@ -507,7 +507,7 @@ class Claiming(Core):
         """
         token_hash = _token_hash(token)
         to = inputs.agent_name(to, "to")
-        note = _note(note)
+        note = inputs.note(note)
         with self._db.write() as tx:
             now = instants.to_text(self._clock())
             before = self._row(tx, task)
@@ -578,10 +578,6 @@ class Claiming(Core):
 
 def _token_hash(token: str) -> str:
     return digest(inputs.line(token, "token", inputs.KEY))
-
-
-def _note(note: str | None) -> str | None:
-    return None if note is None or note == "" else inputs.text(note, "note", inputs.TEXT)
 
 
 def _best(agent: str, queues: Sequence[str], tags: Sequence[str]) -> tuple[str, dict[str, Any]]:

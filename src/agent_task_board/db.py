@@ -47,6 +47,7 @@ class Database:
     def __init__(
         self, directory: str, *, create: bool = False, read_only: bool = False, busy_timeout: float = 10.0
     ) -> None:
+        self._sessions: dict[tuple[int, int], _Session] = {}  # first, since __del__ needs it
         self.directory = os.path.abspath(directory)  # a later chdir must not lead to another board
         self.path = os.path.join(self.directory, FILE)
         self.created = False
@@ -56,7 +57,6 @@ class Database:
         self._create = create and not read_only
         self._read_only = read_only
         self._busy_timeout = busy_timeout
-        self._sessions: dict[tuple[int, int], _Session] = {}
 
     def exists(self) -> bool:
         """Say whether there is a board file; an empty file is none yet."""

@@ -505,7 +505,7 @@ class Editing(Claiming, Reviewing):
             Conflict: the task is neither queued nor held.
         """
         to = inputs.assignee(to, "to")
-        note = None if not note else inputs.text(note, "note", inputs.TEXT)
+        note = inputs.note(note)
         by = self._caller(actor)
         with self._db.write() as tx:
             now = instants.to_text(self._clock())
@@ -577,7 +577,7 @@ class Editing(Claiming, Reviewing):
             NotFound: no such task.
             Conflict: the task is finished.
         """
-        note = None if not note else inputs.text(note, "note", inputs.TEXT)
+        note = inputs.note(note)
         by = self._caller(actor)
         with self._db.write() as tx:
             now = instants.to_text(self._clock())

@@ -66,6 +66,11 @@ def line(value: object, field: str, limit: int) -> str:
     return checked
 
 
+def note(value: object) -> str | None:
+    """Return the note that goes with a verb; the empty text is none."""
+    return None if value is None or value == "" else text(value, "note", TEXT)
+
+
 def name(value: object, field: str) -> str:
     """Return the name of an agent, an actor or a queue, without surrounding spaces."""
     return line(value.strip() if isinstance(value, str) else value, field, NAME)

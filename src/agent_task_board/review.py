@@ -30,7 +30,7 @@ class Reviewing(Core):
             NotPermitted: the caller is an agent, or held a lease on this task.
             Conflict: the task is not in review.
         """
-        note = None if not note else inputs.text(note, "note", inputs.TEXT)
+        note = inputs.note(note)
         return self._judge(task, "approve", "approved", "status = 'done', finished_at = :now", note, actor)
 
     def reject(self, task: str, *, note: str, actor: Actor | None = None) -> Receipt:
