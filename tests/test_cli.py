@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -1127,7 +1129,9 @@ def test_ctrl_c_exits_with_130_and_changes_nothing(terminal: Terminal) -> None:
     pipe = terminal.directory / "pipe"
     os.mkfifo(pipe)
     with terminal.started("import", "pipe") as process:
-        writer = reader_of(pipe, process)  # the command reads now, and would wait for ever
+        writer = reader_of(pipe, process)
+        os.write(writer, b"[")
+        wait_until_read(writer)  # the command is in the midst of reading now, and would wait for ever
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
         os.close(writer)
@@ -1145,6 +1149,14 @@ def reader_of(pipe: Path, process: subprocess.Popen[bytes]) -> int:
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def wait_until_read(writer: int) -> None:
+    """Wait until whoever reads a pipe has taken all that was written to it."""
+    deadline = time.monotonic() + LIMIT
+    while fcntl.ioctl(writer, termios.FIONREAD, bytes(4)) != bytes(4):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture
