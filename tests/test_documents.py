@@ -384,11 +384,11 @@ def collected(arguments: list[str]) -> set[str]:
 LAYERS = (
     {"errors", "filesystem", "model", "backoff", "instants", "inputs", "identity", "settings", "turnstile", "_version"},
     {"config", "db"},
-    {"core", "claiming", "review", "editing", "queries", "transfer", "service"},
+    {"core", "claiming", "review", "editing", "queries", "snapshot", "transfer", "service"},
 )
 """The core, lowest first: a module imports from its own layer and those before it."""
 
-ADAPTERS = {"cli", "demo"}
+ADAPTERS = {"cli", "demo", "web"}
 """Packages over the service. They do not know each other, but for a command that starts one, inside its function."""
 
 TOP = {"agent_task_board", "__main__"}

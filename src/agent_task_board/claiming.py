@@ -20,6 +20,7 @@ from .core import (
     obstacle,
     requeue_unless,
     status_conflict,
+    version_conflict,
 )
 from .errors import Conflict, InvalidInput
 from .identity import Actor
@@ -68,6 +69,7 @@ class Claiming(Core):
         tags: Sequence[str] = (),
         lease: str | float | None = None,
         if_status: str | None = None,
+        if_version: int | None = None,
         comment: str | None = None,
         request_id: str | None = None,
         actor: Actor | None = None,
@@ -77,6 +79,7 @@ class Claiming(Core):
         The best is the one of largest priority, then the oldest, over all ``queues`` named (none: every queue) that
         has all ``tags`` and is assigned to nobody or to this agent. ``lease`` is in seconds or a length such as
         ``15m``, 1 second to 7 days. Expired leases are taken back and delayed tasks promoted on the way.
+        ``if_status`` and ``if_version`` make the claim of a task that is named a compare-and-set.
 
         Returns:
             The receipt with the lease, or ``None`` when nothing is ready.
@@ -97,11 +100,15 @@ class Claiming(Core):
             inputs.one_of(if_status, "if_status", STATUSES)
             if task is None and if_status != QUEUED:
                 raise InvalidInput(f'if_status: a claim without an id takes a "{QUEUED}" task', field="if_status")
+        if if_version is not None:
+            inputs.integer(if_version, "if_version", 0, 2**62)
+            if task is None:
+                raise InvalidInput("if_version: goes with a task that is named", field="if_version")
         if task is not None and (wanted_queues or wanted_tags):
             raise InvalidInput("a claim names either a task, or queues and tags to choose from", field="id")
         arguments = ""
         if request_id is not None:
-            told = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, text]
+            told = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
             arguments = call_digest("claim", told)
         with self._db.write() as tx:
             instant = self._clock()
@@ -113,8 +120,10 @@ class Claiming(Core):
                 return self._claim_again(tx, earlier, name, instant, None if lease is None else length, by)
             if task is not None:
                 row = self._row(tx, task)
-                chosen = "seq = :seq AND status = :if_status"
-                values = {"seq": row["seq"], "agent": name, "if_status": if_status or QUEUED}
+                chosen = "seq = :seq AND status = :if_status AND version = coalesce(:if_version, version)"
+                values = {
+                    "seq": row["seq"], "agent": name, "if_status": if_status or QUEUED, "if_version": if_version,
+                }  # fmt: skip
                 self._sweep(tx, now, first="seq = :seq", values=values)
             else:
                 chosen, values = _best(name, wanted_queues, wanted_tags)
@@ -127,7 +136,7 @@ class Claiming(Core):
                     self._comment(tx, after, text, by, now)
                 warnings = self._notes_left(tx, after) if after["version"] > 2 else []
             elif task is not None:
-                refusal = _not_claimable(self._row(tx, row["id"]), name, if_status)
+                refusal = _not_claimable(self._row(tx, row["id"]), name, if_status, if_version)
         # Outside the transaction: what the sweep did stays done even if the claim is refused.
         if claimed is not None:
             return Grant(Task.from_row(after, now), lease_of(after, token), warnings=warnings)
@@ -620,9 +629,11 @@ def _claimable(queues: Sequence[str], tags: Sequence[str]) -> str:
     return " AND ".join(terms)
 
 
-def _not_claimable(row: TaskRow, agent: str, if_status: str | None) -> Conflict:
+def _not_claimable(row: TaskRow, agent: str, if_status: str | None, if_version: int | None) -> Conflict:
     """Return the refusal of a claim of one task, naming the first thing that stands in the way."""
     if row["status"] != QUEUED or if_status not in (None, QUEUED):
         return status_conflict(row, [QUEUED if if_status in (None, row["status"]) else if_status])
+    if if_version not in (None, row["version"]):
+        return version_conflict(row, if_version)
     reason, what = obstacle(row, agent)
     return Conflict(f"task {row['id']} {what}", reason=reason, actual=actual(row))

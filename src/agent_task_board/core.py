@@ -124,9 +124,18 @@ class Core:
         """Whether the latest call found no board and worked on an empty one instead."""
         return self._db.is_missing
 
+    def make(self) -> None:
+        """Make the board if it is not there, and bring its schema up to date."""
+        with self._db.write():
+            pass
+
     def close(self) -> None:
         """Close the board's connections; the next call opens them again."""
         self._db.close()
+
+    def leave_thread(self) -> None:
+        """Close the connection of this thread; a server calls it at the end of each."""
+        self._db.leave_thread()
 
     def __enter__(self) -> Self:
         return self
@@ -474,6 +483,13 @@ def status_conflict(row: TaskRow, expected: Iterable[str]) -> Conflict:
     if row["status"] in LEASED:
         message += f"; {row['claimed_by']} has held it since {row['claimed_at']}"
     return Conflict(message, reason="status", actual=actual(row))
+
+
+def version_conflict(row: TaskRow, expected: int | None) -> Conflict:
+    """Return the refusal of a call that expects an earlier version of the task."""
+    return Conflict(
+        f"task {row['id']} has version {row['version']}, not {expected}", reason="version", actual=actual(row)
+    )
 
 
 def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:

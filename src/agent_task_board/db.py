@@ -74,6 +74,11 @@ class Database:
             raise Unusable(f"{self.path} is not a file", hint="Name another data directory with --data-dir.")
         return found
 
+    def file_id(self) -> tuple[int, int] | None:
+        """Return what tells this file from any other that lay, or will lie, under its path; ``None``: there is none."""
+        found = self._look()
+        return None if found is None else (found.st_dev, found.st_ino)
+
     def __del__(self) -> None:
         self.close()
 
@@ -90,6 +95,12 @@ class Database:
         pid = os.getpid()
         for key in [key for key in self._sessions if key[0] == pid]:
             self._sessions.pop(key).close()
+
+    def leave_thread(self) -> None:
+        """Close the connection of this thread, which is about to end."""
+        session = self._sessions.pop((os.getpid(), get_ident()), None)
+        if session is not None:
+            session.close()
 
     def session(self, *, to_write: bool = False) -> _Session:
         """Return the connection of this thread, opened on first use; only a write makes a board."""

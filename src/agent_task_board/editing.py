@@ -19,6 +19,7 @@ from .core import (
     lease_of,
     obstacle,
     status_conflict,
+    version_conflict,
 )
 from .errors import Conflict, InvalidInput
 from .model import (
@@ -475,11 +476,7 @@ class Editing(Claiming, Reviewing):
         if if_status not in (None, before["status"]):
             raise status_conflict(before, [if_status or ""])
         if if_version not in (None, before["version"]):
-            raise Conflict(
-                f"task {before['id']} has version {before['version']}, not {if_version}",
-                reason="version",
-                actual=actual(before),
-            )
+            raise version_conflict(before, if_version)
         if reassigns and before["status"] != QUEUED:
             refusal = status_conflict(before, [QUEUED])
             refusal.hint = "Use `atb reassign`, which takes the task from its holder."

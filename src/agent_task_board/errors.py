@@ -42,7 +42,7 @@ class InvalidInput(BoardError):
 
 
 class NotFound(BoardError):
-    """There is no such task, or no board yet that could hold it."""
+    """There is no such task or route, or no board yet that could hold a task."""
 
     code = "not_found"
     exit_code = 3
@@ -69,7 +69,7 @@ class LeaseLost(BoardError):
 
 
 class NotPermitted(BoardError):
-    """The caller may not do this: the verb is for people."""
+    """The caller may not do this: it is for people, the server is read-only, or a page of another origin asks."""
 
     code = "not_permitted"
     exit_code = 6

@@ -31,6 +31,11 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Actor:
     agent = environ.get("ATB_AGENT")
     if agent:
         return Actor(inputs.agent_name(agent, "ATB_AGENT"), AGENT)
+    return person(environ)
+
+
+def person(environ: Mapping[str, str] = os.environ) -> Actor:
+    """Return the person whose process this is: ``ATB_ACTOR`` or the login name."""
     actor = environ.get("ATB_ACTOR")
     return Actor(inputs.actor_name(actor, "ATB_ACTOR") if actor else _login_name(environ), HUMAN)
 

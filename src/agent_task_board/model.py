@@ -86,6 +86,8 @@ if TYPE_CHECKING:
         finished: list[dict[str, Any]]
         lead_time: dict[str, Any]
         cycle_time: dict[str, Any]
+        running: list[dict[str, Any]]
+        by_agent: list[dict[str, Any]]
 
 
 QUEUED = "queued"

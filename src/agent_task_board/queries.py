@@ -168,22 +168,34 @@ class Queries(Core):
                 "comments": list(_events(tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,))),
             }
 
-    def events(self, *, task: str | None = None, after: int = 0, limit: int = 100) -> EventPage:
+    def events(
+        self, *, task: str | None = None, after: int = 0, before: int | None = None, limit: int = 100
+    ) -> EventPage:
         """Return events with a sequence number above ``after``, oldest first, of one task or of all.
 
-        ``next`` is the number to go on after: that of the last event returned, or ``after`` again.
+        ``next`` is the number to go on after: that of the last event returned, or ``after`` again. With ``before``
+        the events come newest first, from below that number (0: from the newest), and ``next`` is the number to go on
+        before, 0 once the first event was returned.
 
         Raises:
             NotFound: no such task.
         """
         inputs.integer(after, "after", 0, 2**62)
         inputs.integer(limit, "limit", 1, EVENT_LIMIT)
+        if before is None:
+            where, values, order = "event.seq > ?", [after], "event.seq"
+        else:
+            if after:
+                raise InvalidInput("after and before exclude each other", field="before")
+            inputs.integer(before, "before", 0, 2**62)
+            where, values, order = "event.seq < ?", [before or 2**62], "event.seq DESC"
         with self._db.read() as tx:
-            where, values = "event.seq > ?", [after]
             if task is not None:
-                where, values = f"event.task_seq = ? AND {where}", [self._row(tx, task)["seq"], after]
-            found = list(_events(tx, f"{where} ORDER BY event.seq LIMIT ?", (*values, limit)))
-        return {"events": found, "next": found[-1]["seq"] if found else after}
+                where, values = f"event.task_seq = ? AND {where}", [self._row(tx, task)["seq"], *values]
+            found = list(_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit)))
+        if before is None:
+            return {"events": found, "next": found[-1]["seq"] if found else after}
+        return {"events": found, "next": found[-1]["seq"] if len(found) == limit else 0}
 
     def agents(self) -> list[AgentSummary]:
         """Return every agent that claimed work or was given some, with what it holds, latest seen first."""
@@ -203,7 +215,11 @@ class Queries(Core):
             }
             for row in tx.execute(
                 """
-                SELECT id, title, status, progress, claimed_by, claimed_at, lease_expires_at
+                SELECT id, title, status, progress, claimed_by, claimed_at, lease_expires_at, lease_length,
+                       (SELECT data ->> 'note' FROM (
+                            SELECT data FROM event WHERE task_seq = task.seq AND at >= claimed_at
+                               AND kind IN ('claimed', 'started', 'progressed') ORDER BY seq DESC LIMIT 20)
+                         WHERE data ->> 'note' IS NOT NULL LIMIT 1) AS note
                   FROM task INDEXED BY task_leased
                  WHERE status IN ('claimed', 'running')
                  ORDER BY lease_expires_at
@@ -218,15 +234,20 @@ class Queries(Core):
                         "claimed_at": row["claimed_at"],
                         "lease_expires_at": row["lease_expires_at"],
                         "lease_expired": row["lease_expires_at"] <= now,
+                        "renewed_at": instants.to_text(
+                            instants.from_text(row["lease_expires_at"]) - row["lease_length"]
+                        ),
+                        "note": row["note"],
                     }
                 )
         return list(found.values())
 
     def stats(self, *, days: int = 14) -> Stats:
-        """Return counts by status and queue, and what was finished in the last ``days`` days.
+        """Return counts by status and queue, what is at work, and what was finished in the last ``days`` days.
 
         Lead time runs from the making of a task to its end, cycle time from its last claim to its end; both in
-        seconds, over the tasks done in that time. Days are those of the board's zone, the latest last.
+        seconds, over the tasks done in that time. Days are those of the board's zone, the latest last. ``running``
+        holds the 100 oldest claims at most.
         """
         inputs.integer(days, "days", 1, DAYS)
         with self._db.read() as tx:
@@ -247,9 +268,15 @@ class Queries(Core):
                 """,
                 {"now": now},
             ).fetchone()
+            running = tx.execute(
+                """
+                SELECT id, title, claimed_by, claimed_at FROM task INDEXED BY task_leased
+                 WHERE status IN ('claimed', 'running') ORDER BY claimed_at LIMIT 100
+                """
+            ).fetchall()
             finished = tx.execute(
                 """
-                SELECT status, created_at, claimed_at, finished_at FROM task
+                SELECT status, claimed_by, created_at, claimed_at, finished_at FROM task
                  WHERE finished_at IS NOT NULL AND finished_at > ?
                  ORDER BY finished_at
                 """,
@@ -266,6 +293,11 @@ class Queries(Core):
             "finished": self._per_day(finished, instant, days),
             "lead_time": _spread(finished, "created_at"),
             "cycle_time": _spread(finished, "claimed_at"),
+            "running": [
+                {**dict(row), "age": (instant - instants.from_text(row["claimed_at"])) / instants.SECOND}
+                for row in running
+            ],
+            "by_agent": _per_agent(finished),
         }
 
     def _per_day(self, finished: list[sqlite3.Row], instant: int, days: int) -> list[dict[str, Any]]:
@@ -273,14 +305,22 @@ class Queries(Core):
 
         zone = instants.load_zone(self.settings.timezone)
         today = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone).date()
-        found = {
-            (today - timedelta(days=back)).isoformat(): dict.fromkeys(FINAL, 0) for back in range(days - 1, -1, -1)
+        found: dict[str, list[sqlite3.Row]] = {
+            (today - timedelta(days=back)).isoformat(): [] for back in range(days - 1, -1, -1)
         }
         for row in finished:
             day = datetime.fromisoformat(row["finished_at"]).astimezone(zone).date().isoformat()
             if day in found:
-                found[day][row["status"]] += 1
-        return [{"day": day, **counts} for day, counts in found.items()]
+                found[day].append(row)
+        return [
+            {
+                "day": day,
+                **_ended(rows),
+                "lead_time": _spread(rows, "created_at")["median"],
+                "cycle_time": _spread(rows, "claimed_at")["median"],
+            }
+            for day, rows in found.items()
+        ]
 
     def nothing_ready(self, agent: str, *, queues: Sequence[str] = (), tags: Sequence[str] = ()) -> list[str]:
         """Say in sentences why a claim with these arguments finds nothing: what there is, and what it waits for.
@@ -379,6 +419,24 @@ def _events(tx: sqlite3.Connection, where: str, values: Sequence[Any]) -> Iterat
             "at": row["at"],
             "data": json.loads(row["data"]),
         }
+
+
+def _ended(finished: list[sqlite3.Row]) -> dict[str, int]:
+    """Return how many tasks came to each final status."""
+    ends = [row["status"] for row in finished]
+    return {status: ends.count(status) for status in FINAL}
+
+
+def _per_agent(finished: list[sqlite3.Row]) -> list[dict[str, Any]]:
+    """Return what each agent brought to an end, who did most first."""
+    by_agent: dict[str, list[sqlite3.Row]] = {}
+    for row in finished:
+        if row["claimed_by"] is not None:
+            by_agent.setdefault(row["claimed_by"], []).append(row)
+    told = [
+        {"agent": agent, **_ended(rows), "cycle_time": _spread(rows, "claimed_at")} for agent, rows in by_agent.items()
+    ]
+    return sorted(told, key=lambda row: (-row["done"], row["agent"]))
 
 
 def _spread(finished: list[sqlite3.Row], since: str) -> dict[str, Any]:

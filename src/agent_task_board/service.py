@@ -7,6 +7,7 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``review.py``             approve, reject
 ``editing.py``            add, update, reassign, retry, cancel, comment
 ``queries.py``            list_tasks, show, events, agents, stats, nothing_ready
+``snapshot.py``           snapshot, revision
 ``transfer.py``           import_tasks
 ``core.py``               what they share: tokens, attempts, events, refusals
 ========================  ==========================================================================
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from .editing import Editing
 from .queries import Queries
+from .snapshot import Snapshots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from .transfer import Imported
 
 
-class Board(Editing, Queries):
+class Board(Editing, Queries, Snapshots):
     """One task board, in a data directory of this machine.
 
     Safe to use from several threads and after ``fork``; every method is one transaction. Arguments are checked, and

@@ -49,7 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     style = "json"
     try:
         style = output.style_for(arguments, os.environ)
-        return output.succeed(_run(arguments, warnings), warnings, style, quiet=quiet)
+        reply = _run(arguments, warnings)
+        code = output.succeed(reply, warnings, style, quiet=quiet)
+        if reply.then is not None:
+            reply.then()
+        return code
     except BoardError as error:
         return output.fail(error, warnings, style, quiet=quiet)
     except SystemExit as stop:  # a help page was shown

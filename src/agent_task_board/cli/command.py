@@ -52,9 +52,12 @@ class Command:
 
 
 class Reply:
-    """The ``data`` of an envelope, and the name of the page that shows it to people."""
+    """The ``data`` of an envelope, and the name of the page that shows it to people.
 
-    __slots__ = ("data", "page", "printed", "warnings", "zone")
+    ``then`` is what goes on once the answer is printed, as long as it likes.
+    """
+
+    __slots__ = ("data", "page", "printed", "then", "warnings", "zone")
 
     def __init__(
         self,
@@ -64,12 +67,14 @@ class Reply:
         warnings: list[str] | None = None,
         zone: str = "UTC",
         printed: bool = False,
+        then: Callable[[], None] | None = None,
     ) -> None:
         self.data = data
         self.page = page
         self.warnings = warnings or []
         self.zone = zone
         self.printed = printed
+        self.then = then
 
 
 class Call:

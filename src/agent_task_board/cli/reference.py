@@ -1,6 +1,7 @@
 """The pages of ``docs/`` that are made from the program: ``python -m agent_task_board.cli.reference``.
 
-It writes ``cli.md``, ``errors.md`` and ``schema.sql`` into ``./docs``; a test holds them equal to what it makes.
+It writes ``cli.md``, ``errors.md``, ``http.md`` and ``schema.sql`` into ``./docs``; a test holds them equal to what
+it makes.
 The page of commands is laid out here and not by argparse, whose help looks different in each version of Python.
 """
 
@@ -84,7 +85,7 @@ A refusal is the `error` of the envelope: `{"code", "message", "hint", "details"
 Exit code 0 means that the call worked, and that what it changed is on disk. A `claim` with nothing ready works, too:
 its `data` is `null`. Ctrl-C ends a command with 130.
 
-The HTTP status is what the same refusal will have over HTTP.
+The HTTP status is that of the same refusal over HTTP; what only HTTP knows is told in [http.md](http.md).
 """
 
 _ERRORS_TAIL = """\
@@ -156,9 +157,18 @@ def _comments_above() -> dict[str, str]:
     return found
 
 
+def http_page() -> str:
+    """Return ``docs/http.md``: what a server answers to ``GET /api``."""
+    from ..web.documentation import markdown
+
+    title, _, rest = markdown().partition("\n")
+    return f"{title}\n\n<!-- {MADE} -->\n{rest}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": commands_page,
     "errors.md": errors_page,
+    "http.md": http_page,
     "schema.sql": schema_page,
 }
 """The files of ``docs/`` that are made, and what makes each."""

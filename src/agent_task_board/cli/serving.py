@@ -1,0 +1,96 @@
+"""The command that serves the board: serve."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from .. import identity, inputs
+from .command import Call, Command, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from ..service import Board
+    from ..web.server import Server
+    from .parsing import Parser
+
+
+class _Terminated(BaseException):
+    """The process was asked to end."""
+
+
+def _arguments(parser: Parser) -> None:
+    parser.option("--host", "ADDRESS", "the address to listen on (default: 127.0.0.1)")
+    parser.whole("--port", "the port to listen on, 0 for any free one (default: 8765)")
+    parser.repeated(
+        "--allow-host", "HOST[:PORT]", "also answer for this host: behind a reverse proxy, or through a forwarded port"
+    )
+    parser.flag("--allow-remote", "listen on an address that other machines reach; everybody there may do everything")
+    parser.flag("--read-only", "refuse every change, and open the board for reading only")
+
+
+def _serve(call: Call) -> Reply:
+    from ..service import Board
+    from ..web.server import Server, to_standard_error
+
+    args, values = call.args, {key: value for key, (value, _) in call.config.values.items()}
+    read_only = args.read_only or values["serve.read_only"]
+    port = values["serve.port"] if args.port is None else inputs.integer(args.port, "port", 0, 65_535)
+    board = Board(call.config.data_dir, create=not read_only, read_only=read_only, settings=call.config.settings)
+    server = Server(
+        board,
+        host=args.host or values["serve.host"],
+        port=port,
+        person=identity.person(os.environ),
+        read_only=read_only,
+        allow_remote=args.allow_remote,
+        allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
+        log=len if args.quiet else to_standard_error,
+    )
+    warnings = []
+    if read_only:
+        board.revision()
+    else:
+        board.make()
+    if board.created:
+        warnings.append(f"made a new board at {board.path}")
+    elif board.is_missing:
+        warnings.append(f"there is no board at {board.path} yet")
+    if server.is_remote:
+        warnings.append("other machines can reach this server, and whoever reaches it may do everything")
+    return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server, board))
+
+
+def _run(server: Server, board: Board) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        server.run()
+    except _Terminated:
+        pass
+    finally:
+        board.close()
+
+
+def _stop(*_: object) -> NoReturn:
+    raise _Terminated
+
+
+COMMANDS = {
+    "serve": Command(
+        _serve,
+        _arguments,
+        "Show the board in a browser, and answer the HTTP API.",
+        "Prints one envelope as soon as it listens: `data` is {url, read_only}; then serves until Ctrl-C or SIGTERM.\n"
+        "Only this machine can reach it, unless --allow-remote says otherwise: the board knows no accounts.\n"
+        "`GET /api` documents the API. Writes and refusals are logged on standard error. Makes the board if there is\n"
+        "none yet.",
+        (
+            "atb serve",
+            "atb serve --port 9000 --read-only",
+            "atb serve --allow-host board.example   # behind a reverse proxy",
+        ),
+    ),
+}

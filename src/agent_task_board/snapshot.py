@@ -1,0 +1,139 @@
+"""The whole board as one JSON text, put together inside SQLite: what a page in a browser starts from."""
+
+from __future__ import annotations
+
+import json
+
+from . import instants
+from .core import Core
+from .model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
+SHOWN = 10_000
+"""Tasks that a snapshot holds, at most."""
+
+LEFT_OUT = ("body", "params", "result")
+"""What a snapshot leaves out of a task."""
+
+_SQL = {
+    "tags": "json(tags)",
+    "blocked_by": f"json({BLOCKED_BY})",
+    "artifacts": "json(artifacts)",
+    "needs_approval": "iif(needs_approval, json('true'), json('false'))",
+}
+_CONDITIONS = {
+    "ready": "status = 'queued' AND open_dependencies = 0 AND coalesce(not_before <= :now, 1)",
+    "blocked": "status = 'queued' AND open_dependencies > 0",
+    "delayed": "status = 'queued' AND coalesce(not_before > :now, 0)",
+    "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
+    "overdue": "coalesce(due_at < :now, 0) AND finished_at IS NULL",
+}
+_SQL |= {name: f"iif({condition}, json('true'), json('false'))" for name, condition in _CONDITIONS.items()}
+_OBJECT = ", ".join(f"'{key}', {_SQL.get(key, key)}" for key in JSON_KEYS if key not in LEFT_OUT)
+_UNFINISHED = "SELECT seq FROM task WHERE finished_at IS NULL ORDER BY {order} LIMIT :left"
+_FINISHED = "SELECT seq FROM task WHERE finished_at IS NOT NULL ORDER BY finished_at DESC, seq DESC LIMIT :left"
+_FIRST_OF_MANY = "status NOT IN ('claimed', 'running', 'review'), priority DESC, seq"
+
+
+class Snapshot:
+    """The board at one moment.
+
+    ``text`` is the JSON ``{"tasks", "counts", "truncated", "revision", "timezone"}``: unfinished tasks in the order in
+    which they were added, then finished ones, the latest first; where there are more unfinished ones than fit, those
+    at work or in review come first, then those of larger priority. ``counts`` are those of the whole board, by status.
+    """
+
+    __slots__ = ("_file", "_since", "_until", "revision", "text")
+
+    def __init__(self, text: str, revision: int, since: int, until: int | None, file: tuple[int, int] | None) -> None:
+        self.text = text
+        self.revision = revision
+        self._since = since
+        self._until = until
+        self._file = file
+
+    @property
+    def tag(self) -> str:
+        """The revision and the latest passed instant: derived fields change with time alone."""
+        return f"{self.revision}-{self._since:x}"
+
+    def holds(self, revision: int, now: int, file: tuple[int, int] | None) -> bool:
+        """Say whether nothing has changed: no write, no instant that derived fields go by, not the file itself."""
+        return (
+            revision == self.revision
+            and file == self._file
+            and self._since <= now
+            and (self._until is None or now < self._until)
+        )
+
+
+class Snapshots(Core):
+    """The board as one text, and its revision."""
+
+    def revision(self) -> int:
+        """Return the number that grows with every write to any task."""
+        with self._db.read() as tx:
+            return _revision(tx)
+
+    def snapshot(self, known: Snapshot | None = None) -> Snapshot:
+        """Return the board as it is now; ``known`` itself when that still holds, which costs next to nothing."""
+        with self._db.read() as tx:
+            instant = self._clock()
+            now = instants.to_text(instant)
+            revision, file = _revision(tx), self._db.file_id()
+            if known is not None and known.holds(revision, instant, file):
+                return known
+            counts = dict.fromkeys(STATUSES, 0)
+            for status, count in tx.execute("SELECT status, sum(tasks) FROM tally GROUP BY status"):
+                counts[status] = count
+            unfinished = sum(count for status, count in counts.items() if status not in FINAL)
+            order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
+            tasks: list[str] = []
+            for chosen in (_UNFINISHED.format(order=order), _FINISHED):
+                tasks += [
+                    row[0]
+                    for row in tx.execute(
+                        f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
+                        {"now": now, "left": SHOWN - len(tasks)},
+                    )
+                ]
+            since, until = _instants_around(tx, now)
+        head = {
+            "counts": counts,
+            "truncated": sum(counts.values()) > len(tasks),
+            "revision": revision,
+            "timezone": self.settings.timezone,
+        }
+        text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
+        return Snapshot(text, revision, since, until, file)
+
+
+def _revision(tx: sqlite3.Connection) -> int:
+    number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
+    return number
+
+
+def _instants_around(tx: sqlite3.Connection, now: str) -> tuple[int, int | None]:
+    """Return the latest instant that has passed, and the next one, of those that derived fields go by."""
+    passed, coming, passed_due, coming_due = tx.execute(
+        """
+        SELECT max(iif(at <= :now, at, NULL)), min(iif(at > :now, at, NULL)),
+               max(iif(due_at < :now, due_at, NULL)), min(iif(due_at >= :now, due_at, NULL))
+          FROM (SELECT iif(status = 'queued', not_before, lease_expires_at) AS at, due_at
+                  FROM task WHERE finished_at IS NULL)
+        """,
+        {"now": now},
+    ).fetchone()
+    # A task is overdue once its deadline lies behind, a lease has expired the moment that it ends.
+    before = [_milliseconds(passed, 0), _milliseconds(passed_due, 1)]
+    after = [_milliseconds(coming, 0), _milliseconds(coming_due, 1)]
+    return max((at for at in before if at is not None), default=0), min(
+        (at for at in after if at is not None), default=None
+    )
+
+
+def _milliseconds(instant: str | None, later: int) -> int | None:
+    return None if instant is None else instants.from_text(instant) + later

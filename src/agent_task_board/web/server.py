@@ -1,0 +1,354 @@
+"""The server: connections, each in a thread of its own, and what becomes of a request.
+
+``http.server`` brings the listening and the threads. It reads requests too leniently for a server that a browser can
+reach, so ``wire.py`` reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from ..errors import BoardError, Busy, NotPermitted, Unusable
+from . import documentation, fields, openapi, pages, routes, security, stream
+from .api import Api, Call
+from .messages import JSON, BadRequest, Response, refusal
+from .wire import Gone, Wire, body_length
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ..identity import Actor
+    from ..service import Board
+    from .messages import Head
+    from .routes import Route
+
+CONNECTIONS = 256
+"""Connections at once."""
+PACKED = 4_096
+"""Bytes from which on an answer is compressed."""
+GRACE = 2.0
+"""Seconds that a stopping server leaves to requests on their way."""
+
+
+class Server(ThreadingHTTPServer):
+    """A board that listens on one address.
+
+    Args:
+        board: the board; closed by whoever opened it.
+        host: the address to listen on; a name counts as the first address that it stands for.
+        port: the port; 0 takes a free one.
+        person: who acts where a request does not say.
+        read_only: refuse every write.
+        allow_remote: listen on addresses that other machines reach.
+        allow_hosts: further hosts to answer for, ``HOST`` or ``HOST:PORT``.
+        log: takes a line for every write and every refusal; by default nobody does.
+
+    Raises:
+        NotPermitted: the address is not a loopback one, and ``allow_remote`` is false.
+        Unusable: the address cannot be had.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 512
+    allow_reuse_address = True
+
+    def __init__(
+        self,
+        board: Board,
+        *,
+        host: str,
+        port: int,
+        person: Actor,
+        read_only: bool = False,
+        allow_remote: bool = False,
+        allow_hosts: Iterable[str] = (),
+        log: Callable[[str], object] = len,
+    ) -> None:
+        self.api = Api(board, person=person, read_only=read_only)
+        self.log = log
+        self.pages = pages.load()
+        self.routes = routes.table()
+        self.stopping = threading.Event()
+        self._streams = threading.BoundedSemaphore(stream.STREAMS)
+        self._open: dict[Connection, float] = {}
+        self._lock = threading.Lock()
+        try:
+            family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+                0
+            ]
+            self.is_remote = not security.is_loopback(str(address[0]))
+            if self.is_remote and not allow_remote:
+                raise NotPermitted(
+                    f"{host} can be reached from other machines, and this server knows no accounts",
+                    hint="Listen on 127.0.0.1, or add --allow-remote if everybody who can reach it may do everything.",
+                )
+            self.address_family = family
+            super().__init__(address[:2], Connection)  # type: ignore[arg-type]
+        except (OSError, UnicodeError) as error:
+            raise Unusable(
+                f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
+                hint="Another program may listen there: choose another --port, or 0 for any free one.",
+            ) from error
+        self.hosts = security.Hosts(self.server_address[1], str(address[0]), allow_hosts)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{security.bracketed(str(self.server_address[0]))}:{self.server_address[1]}/"
+
+    def server_bind(self) -> None:
+        """Bind, without asking a name server who we are, as the standard library would."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()[:2]
+
+    def run(self) -> None:
+        """Serve until another thread, or a signal, stops it."""
+        try:
+            self.serve_forever(poll_interval=0.2)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Take no more connections, end the streams, and leave requests on their way a moment to finish."""
+        self.stopping.set()
+        self.server_close()
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline:
+            with self._lock:
+                busy = [connection for connection in self._open if not connection.is_waiting]
+                for connection in self._open.keys() - busy:
+                    connection.hang_up()
+            if not busy:
+                break
+            time.sleep(0.02)
+
+    # Connections
+
+    def enter(self, connection: Connection) -> None:
+        """Register a connection; where there are too many, hang up on the one that has waited longest."""
+        with self._lock:
+            if len(self._open) >= CONNECTIONS:
+                waiting = [known for known in self._open if known.is_waiting]
+                oldest = min(waiting, key=self._open.__getitem__, default=None)
+                if oldest is None:
+                    raise Busy("the server has too many connections")
+                del self._open[oldest]
+                oldest.hang_up()
+            self._open[connection] = time.monotonic()
+
+    def waits(self, connection: Connection, is_waiting: bool) -> None:
+        """Note whether a connection waits for a request, or works on one."""
+        with self._lock:
+            connection.is_waiting = is_waiting
+            if connection in self._open and is_waiting:
+                self._open[connection] = time.monotonic()
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection."""
+        with self._lock:
+            self._open.pop(connection, None)
+
+    def handle_error(self, *_: object) -> None:
+        """Log what a request died of; nothing of it leaves the process."""
+        import traceback
+
+        self.log(f"internal error: {traceback.format_exc()}")
+
+    # Requests
+
+    def respond(self, connection: Connection, head: Head) -> Response | int:
+        """Return the answer to a request; for a stream, the sequence number from which on it is to be fed.
+
+        Raises:
+            BoardError: a refusal. The body may not have been read.
+            Gone: the client left.
+        """
+        self.hosts.check(head)
+        page = self.pages.get(head.path)
+        if page is not None and head.method in ("GET", "HEAD"):
+            _no_body(head)
+            return page.answer(head)
+        if page is not None:
+            raise BadRequest(
+                405, f"{head.method[:20]} is not for a file", hint="It takes GET, HEAD.", allow="GET, HEAD"
+            )
+        route, task = routes.find(self.routes, head.method, head.path)
+        body: dict[str, Any] = {}
+        if route.writes:
+            if self.api.read_only:
+                raise NotPermitted(
+                    "this server is for reading only", hint="Use a server without --read-only, or `atb`."
+                )
+            self.hosts.check_origin(head)
+            security.check_type(head)
+            body = self._body(head, connection.wire, route)
+        else:
+            _no_body(head)
+        self.waits(connection, False)
+        query = fields.read_query(head.query, route.parameters())
+        return self._answer(route, Call(self.api, head, task, query, body))
+
+    def _body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
+        length = body_length(head)
+        if length is None:
+            raise BadRequest(411, "a write needs a Content-Length, even where its body is empty")
+        if "100-continue" in [value.lower() for value in head.headers.get("expect", ())]:
+            wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return fields.read_body(wire.read_body(length), route)
+
+    def _answer(self, route: Route, call: Call) -> Response | int:
+        if route.handler is not None:
+            return route.handler(call)
+        if route.answer == "stream":
+            if call.head.method == "HEAD":
+                return Response(200, b"", [("Content-Type", "text/event-stream")])
+            return stream.start(call.head, call.board, call.query.get("after"))
+        host = call.head.headers["host"][0]
+        if route.answer == "openapi":
+            return Response(200, json.dumps(openapi.description(f"http://{host}")).encode(), [("Content-Type", JSON)])
+        return Response(200, documentation.markdown(host).encode(), [("Content-Type", "text/markdown; charset=utf-8")])
+
+    def feed(self, connection: Connection, after: int) -> None:
+        """Send events to a client until it leaves.
+
+        Raises:
+            Busy: there are too many streams.
+        """
+        if not self._streams.acquire(blocking=False):
+            raise Busy(f"the server feeds {stream.STREAMS} streams already")
+        try:
+            headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
+            connection.send(Response(200, b"", headers, close=True), has_length=False)
+            for message in stream.messages(self.api.board, after, self.stopping):
+                connection.wire.send(message)
+        finally:
+            self._streams.release()
+
+
+class Connection(BaseHTTPRequestHandler):
+    """One connection, from its first byte to its last."""
+
+    server: Server
+    server_version = "atb"
+
+    def setup(self) -> None:
+        """Take the connection in."""
+        self.is_waiting = True
+        self.connection: socket.socket = self.request
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.wire = Wire(self.connection)
+
+    def handle(self) -> None:
+        """Answer one request after the other."""
+        try:
+            self.server.enter(self)
+            while not self.server.stopping.is_set() and self._one():
+                pass
+        except (Gone, TimeoutError):
+            pass
+        except BoardError as error:
+            self._try_to_send(refusal(error, close=True))
+
+    def finish(self) -> None:
+        """Let the connection go, with its connection to the board."""
+        self.server.leave(self)
+        self.server.api.board.leave_thread()
+
+    def hang_up(self) -> None:
+        """End a connection from another thread; whoever reads from it wakes up."""
+        with contextlib.suppress(OSError):  # it may be gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _one(self) -> bool:
+        """Answer one request; say whether the connection is good for another."""
+        self.server.waits(self, True)
+        self.wire.wait()
+        head = None
+        try:
+            head = self.wire.read_head()
+            response = self.server.respond(self, head)
+            if isinstance(response, int):
+                self.server.feed(self, response)
+                return False
+            response.close = not head.keep_alive
+        except Gone:
+            raise
+        except BoardError as error:
+            # What is left of the request is not worth reading: it may not be where it seems to end.
+            close = head is None or not head.keep_alive or self.wire.is_in_doubt(head)
+            response = refusal(error, close=close, headers=_allow(error))
+        except Exception as error:
+            self.server.handle_error()
+            response = refusal(BoardError(f"{type(error).__name__}; the server's log has more"), close=True)
+        if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
+            self.server.log(f"{head.method} {head.path} {response.status}")
+        elif head is None:
+            self.server.log(f"a malformed request {response.status}")
+        self.send(response, head)
+        if response.close:
+            self.wire.drain()
+        return not response.close
+
+    def _try_to_send(self, response: Response) -> None:
+        with contextlib.suppress(Gone):
+            self.send(response)
+            self.wire.drain()
+
+    def send(self, response: Response, head: Head | None = None, *, has_length: bool = True) -> None:
+        """Send a response in one piece.
+
+        Raises:
+            Gone: the client left, or takes too long.
+        """
+        body, extra = response.body, list(response.headers)
+        if (
+            head is not None
+            and len(body) >= PACKED
+            and head.accepts_gzip()
+            and "Content-Encoding" not in dict(response.headers)
+        ):
+            from .api import gzip
+
+            body = gzip(body)
+            extra += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        if has_length and response.status != 304:
+            extra.append(("Content-Length", str(len(body))))
+        if "Cache-Control" not in dict(extra):
+            extra.append(("Cache-Control", "no-store"))
+        extra.append(("Connection", "close" if response.close else "keep-alive"))
+        reason = self.responses[response.status][0]
+        lines = [f"HTTP/1.1 {response.status} {reason}", f"Date: {self.date_time_string()}"]
+        lines += [f"{name}: {value}" for name, value in (*extra, *security.HEADERS)]
+        start = "\r\n".join(lines).encode("ascii", "replace") + b"\r\n\r\n"
+        self.wire.send(start if head is not None and head.method == "HEAD" else start + body)
+
+
+def _no_body(head: Head) -> None:
+    if body_length(head):
+        raise BadRequest(400, f"{head.method} takes no body")
+
+
+def _allow(error: BoardError) -> list[tuple[str, str]]:
+    return [("Allow", error.details["allow"])] if error.http_status == 405 else []
+
+
+def printable(line: str) -> str:
+    """Return a line for a log or a terminal, whatever a request put into it."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+
+
+def to_standard_error(line: str) -> None:
+    """Write a line of the log."""
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")

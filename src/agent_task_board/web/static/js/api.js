@@ -1,0 +1,101 @@
+/** Calls to the server: one function per method, one error class. */
+
+let boardTag = "";
+let actor = "";
+
+/** What the server answered instead of doing it; `code` is one of docs/errors.md, or "offline". */
+export class Refusal extends Error {
+  constructor({ code, message, hint = "", details = {}, status = 0 }) {
+    super(message);
+    this.name = "Refusal";
+    this.code = code;
+    this.hint = hint ?? "";
+    this.details = details ?? {};
+    this.status = status;
+  }
+}
+
+/** The name sent with every write; empty: the server says who it runs as. */
+export function setActor(name) {
+  actor = name;
+}
+
+/** GET; resolves to {data, warnings}. */
+export function get(path, { signal } = {}) {
+  return call(path, { signal });
+}
+
+/** POST a JSON object; resolves to {data, warnings}. */
+export function post(path, body = {}) {
+  return write("POST", path, body);
+}
+
+/** PATCH a JSON object; resolves to {data, warnings}. */
+export function patch(path, body = {}) {
+  return write("PATCH", path, body);
+}
+
+/** The board, or null when nothing changed since the last call; `cost` is the milliseconds that reading it took. */
+export async function getBoard() {
+  const headers = boardTag ? { "If-None-Match": boardTag } : {};
+  const response = await send("/api/board", { headers });
+  if (response.status === 304) return null;
+  const tag = response.headers.get("ETag") ?? "";
+  const text = await body(response);
+  const started = performance.now();
+  const envelope = parse(text, response.status);
+  const cost = performance.now() - started;
+  refuse(envelope, response.status);
+  boardTag = tag;
+  return { ...envelope.data, warnings: envelope.warnings ?? [], cost };
+}
+
+/** Forgets the board's tag, so that the next getBoard answers in full. */
+export function forgetBoard() {
+  boardTag = "";
+}
+
+function write(method, path, fields) {
+  const payload = actor && !("actor" in fields) ? { ...fields, actor } : fields;
+  return call(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(payload) });
+}
+
+async function call(path, options) {
+  const response = await send(path, options);
+  const envelope = parse(await body(response), response.status);
+  refuse(envelope, response.status);
+  return { data: envelope.data, warnings: envelope.warnings ?? [] };
+}
+
+async function send(path, options) {
+  try {
+    return await fetch(path, { cache: "no-store", ...options });
+  } catch (error) {
+    throw offline(error);
+  }
+}
+
+async function body(response) {
+  try {
+    return await response.text();
+  } catch (error) {
+    throw offline(error);
+  }
+}
+
+function offline(error) {
+  if (error.name === "AbortError") return error;
+  return new Refusal({ code: "offline", message: "The server does not answer.", hint: "Is `atb serve` still running?" });
+}
+
+function parse(text, status) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal({ code: "internal", message: `The server's answer (HTTP ${status}) cannot be read.`, status });
+  }
+}
+
+function refuse(envelope, status) {
+  if (!envelope.ok) throw new Refusal({ ...envelope.error, status });
+}

@@ -1,0 +1,69 @@
+/** The only place that makes elements: text always goes in as text nodes, never as markup. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Makes an element. Props: `class`, `dataset`, `on` ({event: function}), attributes (with a dash, or `role`, `for`,
+ * `href`, `list`, `form`), everything else as a property. Children: nodes, strings, numbers, arrays; null and false are skipped.
+ */
+export function h(tag, props, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === null || value === undefined) continue;
+    if (key === "class") element.className = value;
+    else if (key === "dataset") Object.assign(element.dataset, value);
+    else if (key === "on") listen(element, value);
+    else if (isAttribute(element, key)) setAttribute(element, key, value);
+    else element[key] = value;
+  }
+  append(element, children);
+  return element;
+}
+
+/** Makes an SVG element; every entry of `attrs` is an attribute, but `on` and `dataset` as in `h`. */
+export function svg(tag, attrs, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attrs ?? {})) {
+    if (key === "on") listen(element, value);
+    else if (key === "dataset") Object.assign(element.dataset, value);
+    else setAttribute(element, key, value);
+  }
+  append(element, children);
+  return element;
+}
+
+/** An icon of icons.svg; hidden from screen readers unless it has a label. */
+export function icon(name, label) {
+  const spoken = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
+  return svg("svg", { class: "icon", ...spoken }, svg("use", { href: `/static/icons.svg#${name}` }));
+}
+
+/** Replaces what is in an element, with the child rules of `h`. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false || child === true) continue;
+    if (Array.isArray(child)) append(element, child);
+    else element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+function listen(element, handlers) {
+  for (const [event, handler] of Object.entries(handlers)) element.addEventListener(event, handler);
+}
+
+function isAttribute(element, key) {
+  return key.includes("-") || key === "role" || !(key in element) || key === "list" || key === "form";
+}
+
+/** `false` takes an attribute away, except for ARIA states, which have "false" as a value. */
+function setAttribute(element, key, value) {
+  if (value === null || value === undefined) return;
+  if (value === false && !key.startsWith("aria-")) return;
+  element.setAttribute(key, value === true && !key.startsWith("aria-") ? "" : String(value));
+}

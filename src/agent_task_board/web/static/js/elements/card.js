@@ -1,0 +1,166 @@
+/** One task on the board. */
+
+import { avatar } from "../people.js";
+import { fill, h, icon } from "../dom.js";
+import { router } from "../router.js";
+import { column, columnEntry, isFinal, isHeld, shortId } from "../status.js";
+import { lease, store } from "../store.js";
+import { duration, exact, relative, short, stamp } from "../time.js";
+
+const DAY = 24 * 3600 * 1000;
+const TAGS_SHOWN = 3;
+
+/** A list item whose link covers it; everything is shown from `task` and from the store. */
+export class Card extends HTMLElement {
+  task = null;
+  #link = h("a", { class: "card-link" });
+  #top = h("div", { class: "card-top" });
+  #marks = h("ul", { class: "card-marks" });
+  #body = h("div", { class: "card-body" });
+  #lease = null;
+
+  connectedCallback() {
+    if (this.childElementCount) return;
+    this.setAttribute("role", "listitem");
+    this.append(this.#top, h("h3", { class: "card-title" }, this.#link), this.#marks, this.#body);
+  }
+
+  /** The link that opens the task: what the keyboard moves along. */
+  get link() {
+    return this.#link;
+  }
+
+  /** Shows the task as it is now. */
+  show(task) {
+    this.task = task;
+    const held = isHeld(task);
+    this.className = `card ${columnEntry(column(task)).css}`;
+    this.dataset.id = task.id;
+    if (this.#link.textContent !== task.title) this.#link.textContent = task.title;
+    this.point();
+    fill(this.#top, h("span", { class: "card-id mono" }, shortId(task.id)), h("span", { class: "card-queue truncate", title: `Queue ${task.queue}` }, task.queue), priority(task.priority));
+    const marks = marksOf(task);
+    fill(this.#marks, marks);
+    this.#marks.hidden = !marks.length;
+    fill(this.#body, held ? holder(task) : after(task), held && progress(task), held && note(task), task.status === "failed" && failure(task), held && this.#makeLease());
+    this.#body.hidden = !this.#body.childElementCount;
+    if (held) this.tick();
+    else {
+      this.#lease = null;
+      delete this.dataset.lease;
+    }
+  }
+
+  /** Renews the link: it carries the filters of the address. */
+  point() {
+    this.#link.setAttribute("href", router.href({ task: this.task.id, new: "" }));
+  }
+
+  /** Marks a card that just changed. */
+  flash() {
+    this.classList.remove("is-fresh");
+    requestAnimationFrame(() => this.classList.add("is-fresh"));
+  }
+
+  /** Once a second: what the lease has left, and whether its holder has gone silent. */
+  tick() {
+    if (!this.#lease) return;
+    const { bar, text } = this.#lease;
+    const state = lease(this.task);
+    bar.style.transform = `scaleX(${state.fraction.toFixed(4)})`;
+    const mood = state.expired ? "expired" : state.silent ? "silent" : "live";
+    const words = state.expired ? `Expired ${duration(-state.left)} ago` : state.silent ? `Silent for ${duration(state.silentFor)}` : "";
+    this.dataset.lease = mood;
+    text.hidden = !words;
+    if (text.textContent !== words) fill(text, icon("silent"), h("span", null, words));
+    this.#lease.track.title = `${state.expired ? "Lease ended" : "Lease ends"} ${relative(this.task.lease_expires_at)}: ${exact(this.task.lease_expires_at)}`;
+    this.#lease.spoken.textContent = state.expired ? "" : `Lease: ${duration(state.left)} left`;
+  }
+
+  #makeLease() {
+    const bar = h("span", { class: "lease-left" });
+    const spoken = h("span", { class: "visually-hidden" });
+    const track = h("div", { class: "lease" }, bar, spoken);
+    const text = h("p", { class: "card-silent", title: "No renewal for more than two thirds of the lease" });
+    this.#lease = { bar, spoken, track, text };
+    return [text, track];
+  }
+}
+
+function priority(value) {
+  if (!value) return null;
+  return h("span", { class: `card-priority ${value < 0 ? "is-low" : ""}`, title: `Priority ${value}` }, icon("priority"), h("span", { class: "visually-hidden" }, "Priority "), value);
+}
+
+function marksOf(task) {
+  const marks = [];
+  const open = task.status === "queued" && task.blocked ? openDependencies(task) : [];
+  if (open.length) marks.push(waitsFor(open));
+  if (task.due_at && !isFinal(task)) marks.push(deadline(task));
+  if (task.delayed) marks.push(mark("delayed", `From ${short(task.not_before)}`, "", exact(task.not_before)));
+  if (task.needs_approval && !isFinal(task) && task.status !== "review") marks.push(mark("review", "Needs review", "", "A person approves it before it is done"));
+  if (task.attempts > 0 && (task.status !== "done" || task.attempts > 1)) marks.push(attempts(task));
+  for (const tag of task.tags.slice(0, TAGS_SHOWN)) marks.push(h("li", { class: "card-tag", title: tag }, tag));
+  if (task.tags.length > TAGS_SHOWN) marks.push(h("li", { class: "card-tag", title: task.tags.slice(TAGS_SHOWN).join(", ") }, `+${task.tags.length - TAGS_SHOWN}`));
+  return marks;
+}
+
+/** What is not done yet of what the task waits for; what the board does not show counts as open, known by its id. */
+function openDependencies(task) {
+  return task.blocked_by.filter((id) => store.task(id)?.status !== "done" && (store.task(id) || !store.truncated));
+}
+
+function waitsFor(open) {
+  const first = store.task(open[0])?.title ?? shortId(open[0]);
+  const title = open.map((id) => store.task(id)?.title ?? shortId(id)).join("\n");
+  return mark("link", `Waits for ${open.length > 1 ? `${open.length}: ` : ""}${first}`, "chip chip-status", title);
+}
+
+function attempts(task) {
+  const last = task.attempts >= task.max_attempts && task.status !== "done";
+  return mark("attempts", `${task.attempts}/${task.max_attempts}`, last ? "chip chip-warning" : "", `Attempt ${task.attempts} of ${task.max_attempts}`);
+}
+
+function deadline(task) {
+  const left = Date.parse(task.due_at) - Date.now();
+  const mood = task.overdue ? "chip chip-danger" : left < DAY ? "chip chip-warning" : "";
+  const text = task.overdue ? `Overdue ${duration(-left)}` : left < DAY ? `Due in ${duration(left)}` : `Due ${short(task.due_at)}`;
+  return mark("deadline", text, mood, `Due ${exact(task.due_at)}`);
+}
+
+function mark(symbol, text, mood, title) {
+  return h("li", { class: `card-mark ${mood}`, title }, icon(symbol), h("span", { class: "truncate" }, text));
+}
+
+function holder(task) {
+  return h("p", { class: "card-holder" }, avatar(task.claimed_by), h("span", { class: "card-agent truncate" }, task.claimed_by), stamp(task.claimed_at, { elapsed: true }));
+}
+
+/** Who it is meant for, who handed it in, or when it ended. */
+function after(task) {
+  if (task.status === "queued") {
+    if (!task.assignee) return null;
+    return h("p", { class: "card-holder is-assigned" }, avatar(task.assignee), h("span", { class: "card-agent truncate" }, h("span", { class: "card-for" }, "for "), task.assignee));
+  }
+  const at = task.finished_at ?? task.updated_at;
+  return h("p", { class: "card-holder" }, task.claimed_by && avatar(task.claimed_by), h("span", { class: "card-agent truncate" }, task.claimed_by ?? ""), stamp(at, { relative: true }));
+}
+
+function progress(task) {
+  if (task.progress === null) return null;
+  const bar = h("span", { class: "progress-done" });
+  bar.style.width = `${task.progress}%`;
+  return h("div", { class: "card-progress" }, h("div", { class: "progress", role: "progressbar", "aria-label": "Progress", "aria-valuenow": task.progress, "aria-valuemin": 0, "aria-valuemax": 100 }, bar), h("span", { class: "progress-number" }, `${task.progress}%`));
+}
+
+function note(task) {
+  const hold = store.holds.get(task.id);
+  if (!hold?.note || hold.agent.toLowerCase() !== task.claimed_by.toLowerCase()) return null;
+  return h("p", { class: "card-note", title: hold.note }, hold.note);
+}
+
+function failure(task) {
+  return task.error ? h("p", { class: "card-error", title: task.error }, task.error) : null;
+}
+
+customElements.define("atb-card", Card);

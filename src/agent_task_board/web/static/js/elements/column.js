@@ -1,0 +1,139 @@
+/** One column: head with count, and cards that are made as one scrolls to them. */
+
+import { fill, h, icon } from "../dom.js";
+import { remember, remembered } from "../store.js";
+
+const FIRST = 10;
+const CHUNK = 40;
+const AHEAD = "300px";
+
+/** Phones show one column at a time, never folded. */
+const phone = matchMedia("(max-width: 760px)");
+
+/** Set up with `setup(entry, board)`; the board hands over the tasks and owns the cards. */
+export class Column extends HTMLElement {
+  name = "";
+  tasks = [];
+  #board = null;
+  #shown = FIRST;
+  #list = h("div", { class: "cards", role: "list" });
+  #end = h("div", { class: "cards-end", "aria-hidden": "true" });
+  #scroller = h("div", { class: "column-scroll" }, this.#list, this.#end);
+  #empty = h("p", { class: "column-empty" });
+  #count = h("span", { class: "badge" });
+  #fold = null;
+  #entry = null;
+
+  /** Builds the column for one entry of the table of columns; called once. */
+  setup(entry, board) {
+    this.#entry = entry;
+    this.#board = board;
+    this.name = entry.name;
+    this.className = `column ${entry.css}`;
+    this.dataset.column = entry.name;
+    const title = h("h2", { class: "column-title", id: `column-${entry.name}` }, icon(entry.icon), h("span", { class: "column-label" }, entry.label), this.#count);
+    const head = h("div", { class: "column-head" }, title);
+    this.#list.setAttribute("aria-labelledby", title.id);
+    this.append(h("section", { class: "column-box", "aria-labelledby": title.id }, head, this.#empty, this.#scroller));
+    if (entry.folds) head.append(this.#makeFold());
+    this.#watchEnd();
+    phone.addEventListener("change", () => this.#place());
+    return this;
+  }
+
+  /** Takes over the tasks to show, in order; `restart` goes back to the top. Call `trim` on all columns afterwards. */
+  show(tasks, { count, empty, restart }) {
+    this.tasks = tasks;
+    if (restart) {
+      this.#shown = FIRST;
+      this.#scroller.scrollTop = 0;
+    }
+    if (this.#count.textContent !== count) this.#count.textContent = count;
+    this.#empty.hidden = tasks.length > 0;
+    if (this.#empty.textContent !== empty) this.#empty.textContent = empty;
+    this.#place();
+  }
+
+  /** Drops the cards that belong here no longer. Second step, so that a card that went to another column keeps its focus. */
+  trim() {
+    const wanted = this.#wanted();
+    for (const card of [...this.#list.children]) if (!wanted.has(card)) this.#board.drop(card);
+  }
+
+  /** The cards of this column that exist, from the top. */
+  get cards() {
+    return [...this.#list.children];
+  }
+
+  /** Whether the column is folded to a rail. */
+  get folded() {
+    return this.classList.contains("is-folded") && !phone.matches;
+  }
+
+  #place() {
+    const wanted = this.#wanted();
+    let next = this.#list.firstElementChild;
+    for (const card of wanted) {
+      while (next && next !== card && !wanted.has(next)) next = next.nextElementSibling;
+      if (next === card) next = next.nextElementSibling;
+      else move(this.#list, card, next);
+    }
+  }
+
+  #wanted() {
+    const wanted = new Set();
+    for (const task of this.tasks.slice(0, this.folded ? 0 : this.#shown)) wanted.add(this.#board.card(task));
+    return wanted;
+  }
+
+  #watchEnd() {
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (!entries.at(-1).isIntersecting || this.#shown >= this.tasks.length || this.folded) return;
+        this.#shown += CHUNK;
+        this.#place();
+        // Observed anew: an end that stays in sight would not be told of again.
+        observer.unobserve(this.#end);
+        observer.observe(this.#end);
+      },
+      { root: this.#scroller, rootMargin: `${AHEAD} 0px` },
+    );
+    observer.observe(this.#end);
+  }
+
+  #makeFold() {
+    this.#fold = h("button", { class: "button button-quiet button-icon column-fold", type: "button" });
+    this.#fold.addEventListener("click", () => {
+      const folded = !this.folded;
+      this.#setFolded(folded);
+      remember(`atb-fold-${this.name}`, folded ? "folded" : "open");
+    });
+    const stored = remembered(`atb-fold-${this.name}`);
+    this.#setFolded(stored ? stored === "folded" : this.name === "cancelled");
+    return this.#fold;
+  }
+
+  #setFolded(folded) {
+    this.classList.toggle("is-folded", folded);
+    const label = `${folded ? "Unfold" : "Fold"} ${this.#entry.label}`;
+    this.#fold.setAttribute("aria-label", label);
+    this.#fold.setAttribute("aria-expanded", String(!folded));
+    this.#fold.title = label;
+    fill(this.#fold, icon(folded ? "chevron-right" : "chevron-down"));
+    this.#place();
+    this.trim();
+  }
+}
+
+/** Moves without losing focus: by moveBefore where the browser has it, else by focusing again. */
+function move(list, card, next) {
+  if (card.isConnected && list.moveBefore) {
+    list.moveBefore(card, next);
+    return;
+  }
+  const focused = card.contains(document.activeElement) ? document.activeElement : null;
+  list.insertBefore(card, next);
+  focused?.focus({ preventScroll: true });
+}
+
+customElements.define("atb-column", Column);

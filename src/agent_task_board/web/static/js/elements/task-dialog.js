@@ -1,0 +1,190 @@
+/** A task's page: everything about one task, live, in a dialog that has an address. */
+
+import { get, Refusal } from "../api.js";
+import { copyButton } from "../copy-button.js";
+import { fill, h } from "../dom.js";
+import { shortcut } from "../keyboard.js";
+import { Seen } from "../live-part.js";
+import { refusalBox } from "../refusal.js";
+import { router } from "../router.js";
+import { shortId } from "../status.js";
+import { store } from "../store.js";
+import { RoutedDialog } from "./routed-dialog.js";
+import "./new-task.js";
+import "./task-actions.js";
+import "./task-comments.js";
+import { status } from "./task-facts.js";
+import "./task-form.js";
+import "./task-sections.js";
+import "./task-timeline.js";
+import { toast } from "./toast.js";
+
+/** Open while the address has `task=ID`. */
+export class TaskDialog extends RoutedDialog {
+  key = "task";
+  #details = null;
+  #loading = null;
+  #again = false;
+  #seen = new Seen();
+  #last = "";
+
+  #bar = h("div", { class: "task-bar-facts" });
+  #title = h("h2", { id: "task-title", class: "task-title", tabIndex: -1, dir: "auto" });
+  #actions = document.createElement("atb-task-actions");
+  #facts = document.createElement("atb-task-facts");
+  #sections = document.createElement("atb-task-sections");
+  #comments = document.createElement("atb-task-comments");
+  #timeline = document.createElement("atb-task-timeline");
+  #form = document.createElement("atb-task-form");
+  #refused = refusalBox();
+  #reading = h("div", { class: "task-main" }, this.#sections, this.#comments,
+    h("section", { class: "part" }, h("h3", { class: "part-title" }, "Timeline"), this.#timeline));
+  #page = h("div", { class: "task-page" },
+    h("div", { class: "task-intro" }, this.#title, this.#actions), this.#facts, this.#reading, this.#form);
+  #scroll = h("div", { class: "task-scroll" }, this.#refused.node, this.#page);
+
+  build() {
+    this.dialog.setAttribute("aria-labelledby", "task-title");
+    this.dialog.classList.add("task");
+    this.dialog.append(h("div", { class: "task-bar" }, this.#bar, h("span", { class: "spacer" }), this.closeButton()), this.askPlace, this.#scroll);
+    this.#form.hidden = true;
+    this.addEventListener("acted", () => this.#changed());
+    this.addEventListener("written", () => this.#changed());
+    this.addEventListener("edit", () => this.#edit());
+    this.#form.addEventListener("saved", ({ detail }) => this.#saved(detail));
+    this.#form.addEventListener("abandon", () => this.#endEdit());
+    // Comments change no task: whatever moved the board's revision may concern this page.
+    store.addEventListener("tasks", () => this.#refresh());
+    store.addEventListener("agents", () => this.#details && this.#facts.show(this.#details.task));
+    store.addEventListener("settings", () => this.#details && this.#draw());
+    shortcut("e", "Edit the open task", () => this.#onTop() && this.#edit(), { group: "Tasks", anywhere: true });
+    shortcut("c", "Comment on the open task", () => this.#onTop() && this.#comments.write(), { group: "Tasks", anywhere: true });
+  }
+
+  opened(id) {
+    this.#details = null;
+    this.#seen = new Seen();
+    this.#endEdit();
+    this.#refused.clear();
+    this.#sections.clear();
+    this.#reading.hidden = true;
+    this.#page.hidden = true;
+    const known = store.task(id);
+    if (known) this.#head(known);
+    this.#scroll.scrollTop = 0;
+    this.#title.focus();
+    this.#refresh();
+  }
+
+  closed() {
+    this.#details = null;
+    this.#returnFocus();
+  }
+
+  get dirty() {
+    return this.#actions.dirty || this.#comments.dirty || (!this.#form.hidden && this.#form.dirty);
+  }
+
+  discard() {
+    this.#actions.discard();
+    this.#comments.discard();
+    this.#endEdit();
+  }
+
+  /** The native focus return fails when the card was drawn anew meanwhile. */
+  #returnFocus() {
+    if (document.activeElement && document.activeElement !== document.body) return;
+    document.querySelector(`a[href="${CSS.escape(router.href({ task: this.#last }))}"]`)?.focus();
+  }
+  #onTop() {
+    return this.dialog.open && [...document.querySelectorAll("dialog[open]")].every((dialog) => dialog === this.dialog);
+  }
+
+  #changed() {
+    store.refresh();
+    this.#refresh();
+  }
+
+  /** Reads the task again; one request at a time, and another one after it when something happened meanwhile. */
+  async #refresh() {
+    if (!this.shown) return;
+    if (this.#loading === this.shown) {
+      this.#again = true;
+      return;
+    }
+    const id = this.shown;
+    this.#loading = id;
+    this.#again = false;
+    try {
+      const { data } = await get(`/api/tasks/${encodeURIComponent(id)}`);
+      if (id === this.shown) this.#take(data);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      // The page's own banner tells of a lost connection; what is shown stays.
+      if (id === this.shown && !(error.code === "offline" && this.#details)) this.#refuse(error);
+    } finally {
+      if (this.#loading === id) this.#loading = null;
+    }
+    if (this.#again && id === this.shown) this.#refresh();
+  }
+
+  #refuse(error) {
+    if (!this.#details) fill(this.#title, "This task cannot be shown");
+    this.#page.hidden = !this.#details;
+    this.#refused.show(error);
+  }
+
+  #take(details) {
+    const first = this.#details === null;
+    this.#details = details;
+    this.#refused.clear();
+    if (!this.#seen.changed("details", details)) return;
+    this.#draw();
+    if (first) this.#timeline.load(details.task.id);
+    else this.#timeline.refresh();
+  }
+
+  #draw() {
+    const { task, comments } = this.#details;
+    this.#head(task);
+    this.#actions.show(task);
+    this.#sections.show(this.#details);
+    this.#comments.show(task.id, comments);
+    this.#reading.hidden = !this.#form.hidden;
+  }
+
+  #head(task) {
+    this.#page.hidden = false;
+    this.#last = this.shown;
+    fill(this.#title, task.title);
+    fill(this.#bar, status(task), h("span", { class: "mono soft" }, shortId(task.id)),
+      copyButton(() => new URL(router.href({ task: task.id, new: "" }), location.href).href, "Copy the link"));
+    this.#facts.show(task);
+  }
+
+  #edit() {
+    if (!this.#details || store.readOnly || !this.#form.hidden || !this.#actions.querySelector('[data-action="edit"]')) return false;
+    this.#form.hidden = false;
+    this.#actions.hidden = true;
+    this.#reading.hidden = true;
+    this.#form.open(this.#details.task);
+    return true;
+  }
+
+  #endEdit() {
+    const was = !this.#form.hidden;
+    this.#form.clear();
+    this.#form.hidden = true;
+    this.#actions.hidden = false;
+    this.#reading.hidden = false;
+    if (was && this.dialog.open) this.#title.focus();
+  }
+
+  #saved({ warnings }) {
+    toast(["Saved", ...warnings].join(". "), { kind: "done" });
+    this.#endEdit();
+    this.#changed();
+  }
+}
+
+customElements.define("atb-task-dialog", TaskDialog);

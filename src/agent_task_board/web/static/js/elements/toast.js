@@ -1,0 +1,42 @@
+/** Short messages at the edge of the page. */
+
+import { fill, h, icon } from "../dom.js";
+
+const SHOWN_FOR = 6000;
+const AT_MOST = 4;
+const ICONS = { info: "comment", done: "approve", error: "warning" };
+
+/** Holds the messages; lies above open dialogs because it is a popover that is opened anew with each message. */
+export class Toasts extends HTMLElement {
+  connectedCallback() {
+    this.popover = "manual";
+    this.setAttribute("role", "region");
+    this.setAttribute("aria-label", "Messages");
+  }
+
+  /** Shows one message; errors stay until closed and are spoken at once. */
+  show(text, kind) {
+    const close = h("button", { class: "button button-quiet button-icon", type: "button", "aria-label": "Close message" }, icon("close"));
+    const message = h("div", { class: `toast toast-${kind}`, role: kind === "error" ? "alert" : "status" });
+    close.addEventListener("click", () => this.#drop(message));
+    while (this.children.length >= AT_MOST) this.firstElementChild.remove();
+    this.append(message);
+    if (this.matches(":popover-open")) this.hidePopover();
+    this.showPopover();
+    // A live region must be in the page before its text comes, or it is not spoken.
+    fill(message, icon(ICONS[kind] ?? ICONS.info), h("span", { class: "toast-text" }, text), close);
+    if (kind !== "error") setTimeout(() => this.#drop(message), SHOWN_FOR);
+  }
+
+  #drop(message) {
+    message.remove();
+    if (!this.children.length && this.matches(":popover-open")) this.hidePopover();
+  }
+}
+
+customElements.define("atb-toasts", Toasts);
+
+/** Shows a short message; `kind` is info, done or error. */
+export function toast(text, { kind = "info" } = {}) {
+  document.querySelector("atb-toasts")?.show(text, kind);
+}

@@ -1,0 +1,164 @@
+/** Which tasks are shown: the predicate, and the bar that sets it. The filters themselves live in the address. */
+
+import { fill, h, icon } from "./dom.js";
+import { FILTERS, router } from "./router.js";
+import { store } from "./store.js";
+
+const TYPING_PAUSE = 80;
+const CHOICES_PAUSE = 2000;
+const haystacks = new WeakMap();
+
+/** Whether any filter is set. */
+export function isFiltered(state = router.state) {
+  return FILTERS.some((key) => state[key]);
+}
+
+/** A function that tells whether a task passes the filters of `state`. */
+export function predicate(state = router.state) {
+  const { queue, tag, overdue } = state;
+  const agent = state.agent.toLowerCase();
+  const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+  return (task) =>
+    (!queue || task.queue === queue) &&
+    (!tag || task.tags.includes(tag)) &&
+    (!overdue || task.overdue) &&
+    (!agent || belongsTo(task, agent)) &&
+    (!words.length || contains(task, words));
+}
+
+function belongsTo(task, agent) {
+  return task.claimed_by?.toLowerCase() === agent || task.assignee?.toLowerCase() === agent;
+}
+
+/** Every word must be somewhere in title, id, queue, tags, agent, dedupe key or error. */
+function contains(task, words) {
+  let text = haystacks.get(task);
+  if (text === undefined) {
+    const parts = [task.title, task.id, task.queue, task.claimed_by, task.assignee, task.dedupe_key, task.error, ...task.tags];
+    text = parts.filter(Boolean).join("\n").toLowerCase();
+    haystacks.set(task, text);
+  }
+  return words.every((word) => text.includes(word));
+}
+
+/** The bar: search, agent, queue, tag, overdue, clear, and how many tasks pass. */
+export class Filters extends HTMLElement {
+  #search = h("input", { class: "input", id: "search", type: "search", placeholder: "Search tasks", autocomplete: "off", spellcheck: false, "aria-keyshortcuts": "/" });
+  #agent = choice("agent", "Agent", "Any agent");
+  #queue = choice("queue", "Queue", "Any queue");
+  #tag = choice("tag", "Tag", "Any tag");
+  #overdue = h("button", { class: "button filter-toggle", type: "button" }, icon("deadline"), "Overdue");
+  #clear = h("button", { class: "button button-quiet", type: "button" }, "Clear filters");
+  #count = h("p", { class: "filter-count", role: "status" });
+  #typing = 0;
+  #choicesTimer = 0;
+
+  connectedCallback() {
+    if (this.childElementCount) return;
+    const toggle = h("button", { class: "button button-icon filter-open", type: "button", "aria-label": "Filters", "aria-expanded": "false", "aria-controls": "filter-choices" }, icon("filter"));
+    const choices = h("div", { class: "filter-choices", id: "filter-choices" }, this.#agent.label, this.#queue.label, this.#tag.label, this.#overdue, this.#clear);
+    const search = h("div", { class: "filter-search" }, icon("search"), h("label", { class: "visually-hidden", for: "search" }, "Search tasks"), this.#search, h("kbd", { "aria-hidden": "true" }, "/"));
+    this.append(h("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } }, search, toggle, choices, this.#count));
+    toggle.addEventListener("click", () => {
+      const open = this.classList.toggle("is-open");
+      toggle.setAttribute("aria-expanded", String(open));
+    });
+    this.#listen();
+    router.addEventListener("route", () => this.#show());
+    store.addEventListener("tasks", () => this.#choicesSoon());
+    store.addEventListener("agents", () => this.#choicesSoon());
+    this.#show();
+  }
+
+  /** Puts the cursor into the search field. */
+  focusSearch() {
+    this.#search.focus();
+    this.#search.select();
+  }
+
+  /** Says how many tasks pass; the board counts them. */
+  set count({ shown, total }) {
+    const number = (value) => value.toLocaleString("en");
+    const text = isFiltered() ? `${number(shown)} of ${number(total)} tasks` : `${number(total)} ${total === 1 ? "task" : "tasks"}`;
+    if (this.#count.textContent !== text) this.#count.textContent = text;
+  }
+
+  #listen() {
+    this.#search.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = setTimeout(() => router.go({ q: this.#search.value.trim() }, { replace: true }), TYPING_PAUSE);
+    });
+    this.#search.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      this.#search.value = "";
+      router.go({ q: "" }, { replace: true });
+      this.#search.blur();
+    });
+    for (const [key, { select }] of Object.entries({ agent: this.#agent, queue: this.#queue, tag: this.#tag })) {
+      select.addEventListener("change", () => router.go({ [key]: select.value }));
+    }
+    this.#overdue.addEventListener("click", () => router.go({ overdue: router.state.overdue ? "" : "1" }));
+    this.#clear.addEventListener("click", () => {
+      router.go(Object.fromEntries(FILTERS.map((key) => [key, ""])));
+      // The button goes away under the focus.
+      document.querySelector("#main").focus();
+    });
+  }
+
+  #show() {
+    const { state } = router;
+    if (this.#search.value.trim() !== state.q) this.#search.value = state.q;
+    for (const [key, { select }] of Object.entries({ agent: this.#agent, queue: this.#queue, tag: this.#tag })) {
+      if (state[key] && ![...select.options].some((option) => option.value === state[key])) select.append(h("option", { value: state[key] }, state[key]));
+      select.value = state[key];
+      select.classList.toggle("is-set", Boolean(state[key]));
+    }
+    this.#overdue.setAttribute("aria-pressed", String(Boolean(state.overdue)));
+    this.#clear.hidden = !isFiltered();
+    this.classList.toggle("is-filtered", isFiltered());
+  }
+
+  #choicesSoon() {
+    if (this.#choicesTimer) return;
+    this.#choicesTimer = setTimeout(() => {
+      this.#choicesTimer = 0;
+      this.#readChoices();
+    }, this.#queue.select.options.length > 1 ? CHOICES_PAUSE : 0);
+  }
+
+  #readChoices() {
+    const queues = new Set();
+    const tags = new Set();
+    const agents = new Map();
+    const meet = (name) => name && !agents.has(name.toLowerCase()) && agents.set(name.toLowerCase(), name);
+    for (const name of store.agents.keys()) meet(name);
+    for (const task of store.sorted) {
+      queues.add(task.queue);
+      for (const tag of task.tags) tags.add(tag);
+      meet(task.claimed_by);
+      meet(task.assignee);
+    }
+    offer(this.#agent.select, [...agents.values()]);
+    offer(this.#queue.select, [...queues]);
+    offer(this.#tag.select, [...tags]);
+    this.#show();
+  }
+}
+
+function choice(key, label, any) {
+  const select = h("select", { class: "input", id: `filter-${key}` }, h("option", { value: "" }, any));
+  return { select, label: h("span", { class: "filter-choice" }, h("label", { class: "visually-hidden", for: `filter-${key}` }, label), select, icon("chevron-down")) };
+}
+
+/** An open list must not change under the pointer, so equal choices leave it alone. */
+function offer(select, values) {
+  values.sort((a, b) => a.localeCompare(b));
+  const [any, ...others] = select.options;
+  if (others.length === values.length && others.every((option, index) => option.value === values[index])) return;
+  const chosen = select.value;
+  fill(select, any, values.map((value) => h("option", { value }, value)));
+  select.value = chosen;
+}
+
+customElements.define("atb-filters", Filters);

@@ -1,0 +1,168 @@
+/** The controls of the task form, one per field: each draws itself, reads its value, shows what is wrong with it. */
+
+import { formZone, fromInput, toInput } from "./board-time.js";
+import { h } from "./dom.js";
+import "./elements/chips-field.js";
+import "./elements/dependency-field.js";
+import { store } from "./store.js";
+
+/** A value that cannot be sent; the message stands at its field. */
+export class WrongValue extends Error {}
+
+/**
+ * Every field that can be edited, in the order of the form. `kind` chooses the control; `long` fields take the whole width.
+ */
+export const FIELDS = [
+  { name: "title", label: "Title", kind: "line", maxLength: 500, long: true, required: true },
+  { name: "body", label: "Description", kind: "text", maxLength: 200_000, rows: 8, long: true, hint: "Markdown" },
+  { name: "queue", label: "Queue", kind: "line", maxLength: 100, suggestions: () => new Set(store.sorted.map((task) => task.queue)), empty: "default", placeholder: "default" },
+  { name: "priority", label: "Priority", kind: "number", min: -1_000_000, max: 1_000_000, hint: "Larger is claimed first", empty: 0, placeholder: "0" },
+  { name: "assignee", label: "Assignee", kind: "line", maxLength: 100, suggestions: () => store.agents.keys(), hint: "Empty: any agent", empty: null },
+  { name: "tags", label: "Tags", kind: "tags", maxLength: 64, hint: "Enter or a comma adds one" },
+  { name: "due_at", label: "Deadline", kind: "instant" },
+  { name: "not_before", label: "Not before", kind: "instant" },
+  { name: "blocked_by", label: "Waits for", kind: "dependencies", long: true, hint: "It stays blocked until all of these are done" },
+  { name: "max_attempts", label: "Attempts allowed", kind: "number", min: 1, max: 1000, empty: null },
+  { name: "dedupe_key", label: "Dedupe key", kind: "line", maxLength: 200, hint: "One unfinished task may hold it", empty: null },
+  { name: "params", label: "Params", kind: "json", rows: 4, long: true, hint: "A JSON object for whoever does the work" },
+  { name: "needs_approval", label: "Needs approval when handed in", kind: "switch", long: true },
+];
+
+/** How a field is called when the server speaks of it. */
+const SERVER_NAMES = { depends_on: "blocked_by" };
+
+/** The control for a name that the server used in `details.field`, or undefined. */
+export function controlFor(controls, name) {
+  return controls.get(SERVER_NAMES[name] ?? name);
+}
+
+/** {node, input, read(), write(value), complain(text)} for a field; `self` is the id of the task being edited. */
+export function makeControl(field, { self = null } = {}) {
+  const id = `form-${field.name}`;
+  const said = h("p", { class: "field-error", id: `${id}-error`, role: "alert", hidden: true });
+  const hintText = field.kind === "instant" ? `${formZone()} time` : field.hint;
+  const hint = hintText && h("p", { class: "hint", id: `${id}-hint` }, hintText);
+  const describedBy = [hint && hint.id, said.id].filter(Boolean).join(" ");
+  const control = KINDS[field.kind](field, id, describedBy, self);
+  const label = h("label", { for: id }, field.label);
+  const node = field.kind === "switch"
+    ? h("div", { class: "field field-switch is-long" }, control.element, label, said)
+    : h("div", { class: field.long ? "field is-long" : "field" }, label, control.element, hint, said);
+  const complain = (text) => {
+    said.textContent = text ?? "";
+    said.hidden = !text;
+    control.input.setAttribute("aria-invalid", String(Boolean(text)));
+  };
+  node.addEventListener("input", () => complain(null));
+  return { ...control, node, complain };
+}
+
+const KINDS = {
+  line(field, id, describedBy) {
+    const names = [...(field.suggestions?.() ?? [])];
+    const list = names.length ? h("datalist", { id: `${id}-list` }, ...names.map((value) => h("option", { value }))) : null;
+    const input = h("input", { id, maxLength: field.maxLength, dir: "auto", autocomplete: "off", list: list && list.id, placeholder: field.placeholder ?? "", required: field.required ?? false, "aria-describedby": describedBy });
+    return {
+      element: list ? h("div", {}, input, list) : input,
+      input,
+      read() {
+        const text = input.value.trim();
+        if (!text && field.required) throw new WrongValue(`${field.label} must not be empty.`);
+        return text || (field.empty === undefined ? "" : field.empty);
+      },
+      write: (value) => { input.value = value ?? ""; },
+    };
+  },
+
+  text(field, id, describedBy) {
+    const input = h("textarea", { id, rows: field.rows, maxLength: field.maxLength, dir: "auto", "aria-describedby": describedBy });
+    return { element: input, input, read: () => input.value, write: (value) => { input.value = value ?? ""; } };
+  },
+
+  number(field, id, describedBy) {
+    const input = h("input", { id, type: "number", step: 1, min: String(field.min), max: String(field.max), inputMode: "numeric", placeholder: field.placeholder ?? "", "aria-describedby": describedBy });
+    return {
+      element: input,
+      input,
+      read() {
+        if (input.validity.badInput) throw new WrongValue("This is no number.");
+        if (input.value === "") return field.empty;
+        const number = Number(input.value);
+        if (!Number.isInteger(number) || number < field.min || number > field.max) {
+          throw new WrongValue(`A whole number from ${field.min.toLocaleString()} to ${field.max.toLocaleString()}.`);
+        }
+        return number;
+      },
+      write: (value) => { input.value = value ?? ""; },
+    };
+  },
+
+  instant(_, id, describedBy) {
+    const input = h("input", { id, type: "datetime-local", max: "9999-12-31T23:59", "aria-describedby": describedBy });
+    return {
+      element: input,
+      input,
+      read() {
+        if (input.validity.badInput) throw new WrongValue("Give both the date and the time, or neither.");
+        return fromInput(input.value);
+      },
+      write: (value) => { input.value = toInput(value); },
+    };
+  },
+
+  tags(field, id, describedBy) {
+    const known = new Set(store.sorted.flatMap((task) => task.tags));
+    const element = document.createElement("atb-chips-field").setUp({ id, maxLength: field.maxLength, suggestions: [...known].slice(0, 200) });
+    const input = element.querySelector("input");
+    input.setAttribute("aria-describedby", describedBy);
+    return { element, input, read: () => element.values, write: (value) => { element.values = value ?? []; } };
+  },
+
+  dependencies(_, id, describedBy, self) {
+    const element = document.createElement("atb-dependency-field").setUp({ id, self, describedBy });
+    return {
+      element,
+      input: element.querySelector("input"),
+      read() {
+        if (element.unfinished) throw new WrongValue("Choose a task from the list, or empty the search.");
+        return element.values;
+      },
+      write: (value) => { element.values = value ?? []; },
+    };
+  },
+
+  json(field, id, describedBy) {
+    const input = h("textarea", { id, rows: field.rows, class: "mono", spellcheck: false, dir: "ltr", "aria-describedby": describedBy });
+    return {
+      element: input,
+      input,
+      read: () => readObject(input.value),
+      write: (value) => { input.value = value && Object.keys(value).length ? JSON.stringify(value, null, 2) : ""; },
+    };
+  },
+
+  switch(_, id, describedBy) {
+    const input = h("input", { id, type: "checkbox", "aria-describedby": describedBy });
+    return { element: input, input, read: () => input.checked, write: (value) => { input.checked = Boolean(value); } };
+  },
+};
+
+function readObject(text) {
+  if (!text.trim()) return {};
+  let value;
+  try {
+    value = JSON.parse(text, exactNumber);
+  } catch (error) {
+    throw error instanceof WrongValue ? error : new WrongValue(`This is no JSON: ${error.message}`);
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new WrongValue("Params must be a JSON object: { … }");
+  return value;
+}
+
+/** A browser rounds whole numbers beyond 2^53: it must say so instead of sending another number. */
+function exactNumber(_, value) {
+  if (typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value)) {
+    throw new WrongValue(`A browser cannot hold ${value.toLocaleString()} exactly: write it as text, or use the CLI.`);
+  }
+  return value;
+}

@@ -1,0 +1,33 @@
+/** Parts of an open page that are drawn anew while somebody reads it. */
+
+import { fill } from "./dom.js";
+
+/** Replaces what is in an element; the focus stays on the same link or control, if it is still there. */
+export function swap(element, ...nodes) {
+  const active = element.contains(document.activeElement) && document.activeElement !== element ? keyOf(document.activeElement) : null;
+  fill(element, ...nodes);
+  if (active === null) return;
+  const again = [...element.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].find((node) => keyOf(node) === active);
+  if (again) {
+    again.focus({ preventScroll: true });
+  } else {
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+  }
+}
+
+function keyOf(node) {
+  return node.getAttribute("href") ?? node.getAttribute("aria-label") ?? node.textContent;
+}
+
+/** Remembers JSON values by name; `changed(name, value)` says whether a value differs from the last one. */
+export class Seen {
+  #texts = new Map();
+
+  changed(name, value) {
+    const text = JSON.stringify(value) ?? "";
+    if (this.#texts.get(name) === text) return false;
+    this.#texts.set(name, text);
+    return true;
+  }
+}

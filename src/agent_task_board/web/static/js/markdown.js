@@ -1,0 +1,241 @@
+/** The part of Markdown that task bodies and comments use, as DOM nodes: blocks here, what is inside a line in markdown-inline.js. */
+
+import { h } from "./dom.js";
+import { inline, unwrap } from "./markdown-inline.js";
+
+const DEPTH = 12; // quotes and lists deeper than this are shown as text
+const TAB = "    ";
+// Each of these is tried on every line: none may take more than one pass over it, whatever the line holds.
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+([^]*))?$/;
+const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
+const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
+const QUOTE = /^ {0,3}> ?/;
+const ITEM = /^( *)(?:([-*+])|(\d{1,9})[.)])(?: +|$)/;
+const TASK_BOX = /^\[([ xX])\] +/;
+const TABLE_RULE = /^\|?\s*:?-+:?(?:\s*\|\s*:?-+:?)*\s*\|?$/;
+
+/**
+ * Markdown as nodes: never as HTML, links lead to http(s) only, the time it takes grows with the length of the text.
+ * `level` is that of the page's heading above it; headings never skip a level, whatever the text does.
+ */
+export function markdown(text, { level = 3 } = {}) {
+  const lines = text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n");
+  const fragment = document.createDocumentFragment();
+  for (const node of blocks(lines.map(untabbed), 0, { base: level, level })) fragment.append(node);
+  return fragment;
+}
+
+/** Tabs before the text count as indentation; those within it stay. */
+function untabbed(line) {
+  const start = line.search(/[^ \t]/);
+  return start > 0 ? line.slice(0, start).replaceAll("\t", TAB) + line.slice(start) : line;
+}
+
+function blocks(lines, depth, headings) {
+  const nodes = [];
+  let paragraph = [];
+  const endParagraph = () => {
+    if (paragraph.length) nodes.push(written("p", {}, inline(paragraph.join("\n"))));
+    paragraph = [];
+  };
+  let at = 0;
+  while (at < lines.length) {
+    const line = lines[at];
+    if (!line.trim()) {
+      endParagraph();
+      at += 1;
+      continue;
+    }
+    if (paragraph.length && UNDERLINE.test(line)) {
+      nodes.push(heading(line.trim()[0] === "=" ? 1 : 2, paragraph.join("\n"), headings));
+      paragraph = [];
+      at += 1;
+      continue;
+    }
+    const block = startOf(lines, at, depth, paragraph.length > 0, headings);
+    if (block) {
+      endParagraph();
+      nodes.push(block.node);
+      at = block.next;
+    } else {
+      paragraph.push(line.trim());
+      at += 1;
+    }
+  }
+  endParagraph();
+  return nodes;
+}
+
+/** The block that starts at a line and the line after it, or null when the line belongs to a paragraph. */
+function startOf(lines, at, depth, inParagraph, headings) {
+  const line = lines[at];
+  if (opensFence(line)) return fenced(lines, at);
+  const title = HEADING.exec(line);
+  if (title) return { node: heading(title[1].length, withoutClosing(title[2] ?? ""), headings), next: at + 1 };
+  if (RULE.test(line)) return { node: h("hr", {}), next: at + 1 };
+  if (line.includes("|") && TABLE_RULE.test((lines[at + 1] ?? "").trim())) return table(lines, at);
+  if (depth >= DEPTH) return null;
+  if (QUOTE.test(line)) return quote(lines, at, depth, headings);
+  const item = ITEM.exec(line);
+  // Within a paragraph only a list that starts at 1 and has text may start: "in\n2026. That year" is no list.
+  if (item && !(inParagraph && (item[0].length === line.length || (item[3] && item[3] !== "1")))) {
+    return list(lines, at, item, depth, headings);
+  }
+  return null;
+}
+
+function heading(wanted, text, headings) {
+  headings.level = Math.min(headings.base + wanted, headings.level + 1, 6);
+  return written(`h${headings.level}`, { dataset: { level: String(wanted) } }, inline(text.trim()));
+}
+
+/** An element whose text runs in its own direction. Set last: with `dir` set, each child added costs a look at all others. */
+function written(tag, props, children) {
+  const element = h(tag, props, children);
+  element.dir = "auto";
+  return element;
+}
+
+/** A heading's text without the closing row of "#". */
+function withoutClosing(text) {
+  const trimmed = text.trimEnd();
+  let end = trimmed.length;
+  while (end > 0 && trimmed[end - 1] === "#") end -= 1;
+  return end === 0 || trimmed[end - 1] === " " ? trimmed.slice(0, end) : trimmed;
+}
+
+/** "``` a `code` span" on one line is no fence. */
+function opensFence(line) {
+  const [opening, marks] = FENCE.exec(line) ?? [];
+  return marks !== undefined && !(marks[0] === "`" && line.includes("`", opening.length));
+}
+
+function fenced(lines, at) {
+  const [opening, marks] = FENCE.exec(lines[at]);
+  const indent = opening.length - marks.length;
+  const closes = (line) => {
+    const mark = line.trim();
+    return mark.length >= marks.length && line.search(/\S/) < 4 && mark === marks[0].repeat(mark.length);
+  };
+  let end = at + 1;
+  while (end < lines.length && !closes(lines[end])) end += 1;
+  const code = lines.slice(at + 1, end).map((line) => line.slice(Math.min(indent, Math.max(line.search(/\S/), 0))));
+  const language = lines[at].slice(opening.length).trim().split(/\s/)[0];
+  // Reachable by keyboard: a long line scrolls sideways.
+  const node = h("pre", { tabIndex: 0, role: "region", "aria-label": language ? `Code: ${language}` : "Code" },
+    h("code", { dir: "ltr" }, code.join("\n")));
+  return { node, next: end + 1 };
+}
+
+function quote(lines, at, depth, headings) {
+  const inner = [];
+  let next = at;
+  while (next < lines.length && QUOTE.test(lines[next])) {
+    inner.push(lines[next].replace(QUOTE, ""));
+    next += 1;
+  }
+  return { node: h("blockquote", {}, blocks(inner, depth + 1, headings)), next };
+}
+
+function list(lines, at, first, depth, headings) {
+  const ordered = first[3] !== undefined;
+  const indent = first[1].length;
+  const items = [];
+  let loose = false;
+  let next = at;
+  while (next < lines.length) {
+    const item = ITEM.exec(lines[next]);
+    if (!item || (item[3] !== undefined) !== ordered || item[1].length > indent + 3 || RULE.test(lines[next])) break;
+    const inner = [lines[next].slice(item[0].length)];
+    const inside = item[1].length + 2; // enough to belong to the item; strict Markdown wants its exact width
+    next += 1;
+    while (next < lines.length) {
+      const line = lines[next];
+      const start = line.search(/\S/);
+      if (start < 0) {
+        const following = lines[next + 1] ?? "";
+        const stays = following.search(/\S/) >= inside;
+        if (!stays && !sibling(following, ordered, indent)) break;
+        loose = true;
+        if (!stays) {
+          next += 1;
+          break;
+        }
+      } else if (start < inside && (ITEM.test(line) || inner.at(-1) === "" || interrupts(line))) {
+        break;
+      }
+      inner.push(start < 0 ? "" : line.slice(Math.min(start, item[0].length)));
+      next += 1;
+    }
+    items.push(listItem(inner, depth, headings));
+  }
+  if (!loose) for (const item of items) tighten(item);
+  const node = ordered ? h("ol", { start: Number(first[3]) }, items) : h("ul", {}, items);
+  return { node, next };
+}
+
+function sibling(line, ordered, indent) {
+  const item = ITEM.exec(line);
+  return item !== null && (item[3] !== undefined) === ordered && item[1].length < indent + 2;
+}
+
+function interrupts(line) {
+  return HEADING.test(line) || opensFence(line) || QUOTE.test(line) || RULE.test(line);
+}
+
+function listItem(lines, depth, headings) {
+  const box = TASK_BOX.exec(lines[0]);
+  if (!box) return written("li", {}, blocks(lines, depth + 1, headings));
+  const ticked = box[1] !== " ";
+  const mark = h("span", { class: "task-box", role: "img", "aria-label": ticked ? "done" : "to do", dataset: { ticked: String(ticked) } });
+  lines[0] = lines[0].slice(box[0].length);
+  const inner = blocks(lines, depth + 1, headings);
+  if (inner[0]?.tagName === "P") inner[0].prepend(mark);
+  else inner.unshift(mark);
+  return written("li", { class: "task-item" }, inner);
+}
+
+/** A list without blank lines shows its items' text without paragraphs. */
+function tighten(item) {
+  for (const child of [...item.children]) if (child.tagName === "P") unwrap(child);
+}
+
+function table(lines, at) {
+  const aligns = cells(lines[at + 1]).map((mark) => {
+    if (!mark.endsWith(":")) return "align-start";
+    return mark.startsWith(":") ? "align-center" : "align-end";
+  });
+  // Only the cells that are there: a wide head over many short lines must not multiply.
+  const row = (line, tag) => h("tr", {}, cells(line).slice(0, aligns.length).map((cell, column) =>
+    written(tag, { class: aligns[column] }, inline(cell))));
+  const body = [];
+  let next = at + 2;
+  while (next < lines.length && lines[next].includes("|")) {
+    body.push(row(lines[next], "td"));
+    next += 1;
+  }
+  const node = h("div", { class: "table-scroll", tabIndex: 0, role: "region", "aria-label": "Table" },
+    h("table", {}, h("thead", {}, row(lines[at], "th")), body.length > 0 && h("tbody", {}, body)));
+  return { node, next };
+}
+
+/** The cells of a table's line; "\|" is a bar within one. */
+function cells(line) {
+  const found = [];
+  let cell = "";
+  const trimmed = line.trim();
+  for (let at = trimmed.startsWith("|") ? 1 : 0; at < trimmed.length; at += 1) {
+    if (trimmed[at] === "\\" && trimmed[at + 1] === "|") {
+      cell += "|";
+      at += 1;
+    } else if (trimmed[at] === "|") {
+      found.push(cell.trim());
+      cell = "";
+    } else {
+      cell += trimmed[at];
+    }
+  }
+  if (cell.trim() || !trimmed.endsWith("|")) found.push(cell.trim());
+  return found;
+}

@@ -1,0 +1,67 @@
+/** What waits for a person, and what the person has put aside. */
+
+import { remember, remembered } from "./store.js";
+import { isFinal, isHeld } from "./status.js";
+
+const KEY = "atb-dismissed";
+
+/** Why a task needs somebody, most pressing first. */
+export const REASONS = {
+  review: { label: "In review", icon: "review", css: "is-review" },
+  expired: { label: "Lease expired", icon: "silent", css: "is-failed" },
+  overdue: { label: "Overdue", icon: "deadline", css: "is-blocked" },
+  failed: { label: "Failed", icon: "failed", css: "is-failed" },
+};
+
+const ORDER = Object.keys(REASONS);
+
+/** Task id → version at which a failure was put aside; a later change brings it back. */
+const dismissed = new Map(readDismissed());
+
+/** All {task, reason}, most pressing reason first; within a reason in the board's order. */
+export function needsYou(tasks) {
+  const found = { review: [], expired: [], overdue: [], failed: [] };
+  for (const task of tasks) {
+    const reason = reasonOf(task);
+    if (reason) found[reason].push({ task, reason });
+  }
+  return ORDER.flatMap((reason) => found[reason]);
+}
+
+/** Why this task needs somebody, or null. */
+export function reasonOf(task) {
+  if (task.status === "review") return "review";
+  if (isHeld(task) && task.lease_expired) return "expired";
+  if (task.overdue && !isFinal(task)) return "overdue";
+  if (task.status === "failed" && dismissed.get(task.id) !== task.version) return "failed";
+  return null;
+}
+
+/** Puts failures aside in this browser until they change. */
+export function dismiss(tasks) {
+  for (const task of tasks) dismissed.set(task.id, task.version);
+  save();
+}
+
+/** Forgets what is no longer on the board, or no longer failed, so that the list stays short. */
+export function tidyDismissed(store) {
+  if (store.truncated) return;
+  const before = dismissed.size;
+  for (const [id, version] of dismissed) {
+    if (store.task(id)?.version !== version) dismissed.delete(id);
+  }
+  if (dismissed.size !== before) save();
+}
+
+function save() {
+  remember(KEY, dismissed.size ? JSON.stringify([...dismissed]) : "");
+}
+
+function readDismissed() {
+  try {
+    const entries = JSON.parse(remembered(KEY) || "[]");
+    return entries.filter((entry) => Array.isArray(entry) && entry.length === 2);
+  } catch {
+    return [];
+  }
+}

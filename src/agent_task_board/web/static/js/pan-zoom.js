@@ -1,0 +1,153 @@
+/** Moves and scales one SVG group within its frame: wheel, drag, pinch; it knows nothing of what is drawn. */
+
+const SMALLEST = 0.08;
+const LARGEST = 2;
+const DRAG = 4;
+
+export class PanZoom {
+  #frame;
+  #group;
+  #pointers = new Map();
+  #moved = 0;
+  #fitted = null;
+  x = 0;
+  y = 0;
+  scale = 1;
+  /** The size of what is drawn, in its own units. */
+  content = { width: 1, height: 1 };
+
+  /** @param {SVGSVGElement} frame takes the pointer; @param {SVGGElement} group is transformed. */
+  constructor(frame, group) {
+    this.#frame = frame;
+    this.#group = group;
+    frame.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    frame.addEventListener("pointerdown", (event) => this.#down(event));
+    frame.addEventListener("pointermove", (event) => this.#move(event));
+    for (const end of ["pointerup", "pointercancel"]) frame.addEventListener(end, (event) => this.#up(event));
+    frame.addEventListener("click", (event) => this.#click(event), { capture: true });
+    frame.addEventListener("dragstart", (event) => event.preventDefault());
+    new ResizeObserver(() => this.isFitted && this.fit(this.#fitted)).observe(frame);
+  }
+
+  /** Whether the picture still stands as `fit` put it; it is then fitted again when the frame changes its size. */
+  get isFitted() {
+    return this.#fitted !== null;
+  }
+
+  /** Zooms about a place of the frame, by default its middle. */
+  zoom(factor, at = this.#middle()) {
+    const scale = Math.min(LARGEST, Math.max(SMALLEST, this.scale * factor));
+    const ratio = scale / this.scale;
+    this.#set(at.x - (at.x - this.x) * ratio, at.y - (at.y - this.y) * ratio, scale);
+  }
+
+  pan(x, y) {
+    this.#set(this.x + x, this.y + y, this.scale);
+  }
+
+  /** Shows everything, at natural size at most, at `smallest` at least. */
+  fit({ margin = 24, smallest = SMALLEST } = {}) {
+    const { width, height } = this.#size();
+    const wide = (width - 2 * margin) / this.content.width;
+    const high = (height - 2 * margin) / this.content.height;
+    const scale = Math.min(1, Math.max(smallest, Math.min(wide, high)));
+    this.#set(
+      Math.max(margin, (width - this.content.width * scale) / 2),
+      Math.max(margin, (height - this.content.height * scale) / 2),
+      scale,
+    );
+    this.#fitted = { margin, smallest };
+  }
+
+  /** Brings a rectangle of the content into the frame, moving as little as possible. */
+  reveal({ x, y, width, height }, margin = 32) {
+    const size = this.#size();
+    const left = this.x + x * this.scale;
+    const top = this.y + y * this.scale;
+    const right = outside(left, left + width * this.scale, size.width, margin);
+    const down = outside(top, top + height * this.scale, size.height, margin);
+    if (right || down) this.pan(right, down);
+  }
+
+  #set(x, y, scale) {
+    const { width, height } = this.#size();
+    const keep = 80; // so much of the picture always stays in sight
+    this.#fitted = null;
+    this.scale = scale;
+    this.x = Math.min(width - keep, Math.max(keep - this.content.width * scale, x));
+    this.y = Math.min(height - keep, Math.max(keep - this.content.height * scale, y));
+    this.#group.setAttribute("transform", `translate(${this.x.toFixed(1)} ${this.y.toFixed(1)}) scale(${scale.toFixed(4)})`);
+  }
+
+  #size() {
+    const { width, height } = this.#frame.getBoundingClientRect();
+    return { width: Math.max(width, 200), height: Math.max(height, 200) };
+  }
+
+  #middle() {
+    const { width, height } = this.#size();
+    return { x: width / 2, y: height / 2 };
+  }
+
+  #place(event) {
+    const { left, top } = this.#frame.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+
+  #wheel(event) {
+    event.preventDefault();
+    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
+    if (event.shiftKey) this.pan(-(event.deltaX || event.deltaY) * lines, 0);
+    // A pinch on a touchpad arrives as a wheel with Ctrl and small steps.
+    else this.zoom(Math.exp((-event.deltaY * lines * (event.ctrlKey ? 8 : 1)) / 700), this.#place(event));
+  }
+
+  #down(event) {
+    if (event.button !== 0) return;
+    if (this.#pointers.size === 0) this.#moved = 0;
+    this.#pointers.set(event.pointerId, this.#place(event));
+  }
+
+  #move(event) {
+    const before = this.#pointers.get(event.pointerId);
+    if (!before) return;
+    const place = this.#place(event);
+    const others = [...this.#pointers].filter(([id]) => id !== event.pointerId).map(([, other]) => other);
+    this.#pointers.set(event.pointerId, place);
+    this.#moved += Math.hypot(place.x - before.x, place.y - before.y);
+    if (this.#moved < DRAG) return;
+    // Captured only now: a captured pointer would send its click to the frame and not to the link under it.
+    if (!this.#frame.hasPointerCapture(event.pointerId)) this.#frame.setPointerCapture(event.pointerId);
+    this.#frame.classList.add("is-dragged");
+    if (others.length === 0) {
+      this.pan(place.x - before.x, place.y - before.y);
+    } else {
+      const [other] = others;
+      const ratio = distance(place, other) / Math.max(1, distance(before, other));
+      this.pan((place.x - before.x) / 2, (place.y - before.y) / 2);
+      this.zoom(ratio, { x: (place.x + other.x) / 2, y: (place.y + other.y) / 2 });
+    }
+  }
+
+  #up(event) {
+    this.#pointers.delete(event.pointerId);
+    if (this.#pointers.size === 0) this.#frame.classList.remove("is-dragged");
+  }
+
+  /** The click at the end of a drag opens nothing. */
+  #click(event) {
+    if (this.#moved < DRAG) return;
+    this.#moved = 0;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+function outside(from, to, size, margin) {
+  if (from < margin || to - from > size - 2 * margin) return margin - from;
+  return to > size - margin ? size - margin - to : 0;
+}
+
+function distance(one, other) {
+  return Math.hypot(one.x - other.x, one.y - other.y);
+}

@@ -1,0 +1,35 @@
+/** Agents and people told apart at a glance: a square tile with two letters, a round initial. */
+
+import { h, icon } from "./dom.js";
+
+const HUES = 12;
+
+/** The picture of a name; `kind` is agent, human or system. The name itself must stand beside it as text. */
+export function avatar(name, kind = "agent") {
+  if (kind === "system") return h("span", { class: "avatar avatar-system", "aria-hidden": "true" }, icon("system"));
+  const person = kind === "human" || kind === "person";
+  const classes = person ? "avatar avatar-person" : "avatar avatar-agent";
+  return h("span", { class: classes, dataset: { hue: String(hue(name)) }, "aria-hidden": "true", title: name }, person ? letters(name, 1) : letters(name, 2));
+}
+
+/** A picture with the name beside it. */
+export function nameplate(name, kind = "agent") {
+  return h("span", { class: "nameplate" }, avatar(name, kind), h("span", { class: "nameplate-name" }, name));
+}
+
+/** Names that differ in case only are one agent, so they get one hue. */
+function hue(name) {
+  let sum = 0;
+  for (const character of name.toLowerCase()) sum = (sum * 31 + character.codePointAt(0)) % 9973;
+  return sum % HUES;
+}
+
+/** Two letters: the initials of two words, or a word's first letter and the number behind it ("agent-7": A7). */
+function letters(name, count) {
+  const words = name.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  const first = [...(words[0] ?? name)];
+  if (count === 1) return (first[0] ?? "?").toUpperCase();
+  const last = words.length > 1 ? [...words.at(-1)] : [];
+  const second = /^\p{N}+$/u.test(last.join("")) ? last.at(-1) : last[0] ?? first[1] ?? "";
+  return ((first[0] ?? "?") + second).toUpperCase();
+}

@@ -1,0 +1,293 @@
+"""The surfaces on which scenarios run, each behind one method; where their fields differ is written here alone.
+
+A further surface needs a subclass of ``Surface`` and a line in ``SURFACES``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+from urllib.parse import urlencode
+
+from agent_task_board.core import Core
+from agent_task_board.identity import Actor
+from tests.command_line import EXIT_CODES, Terminal
+from tests.scenarios import at
+from tests.serving import serving
+from tests.support import Clock, open_board
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from tests.scenarios import Step
+    from tests.serving import Running
+
+PERSON = "carla"
+"""Who acts where a call does not say: the person at the terminal, and at the server."""
+
+STATUS = {"invalid_input": 400, "not_found": 404, "conflict": 409, "lease_lost": 409, "not_permitted": 403}
+"""The HTTP status of each refusal that a scenario meets."""
+
+OPTIONS = {"tags": "--tag", "blocked_by": "--depends-on", "artifacts": "--artifact", "due_at": "--due"}
+"""Options of the command line that are not named after the field."""
+
+POSITIONAL = {"add": ("title",), "comment": ("task", "text"), "events": ()}
+"""Arguments of the command line without an option, where it is not the task alone."""
+
+NAMES_AGENT = ("add", "claim", "resume")
+"""Commands with an option for the agent; any other takes it from the environment."""
+
+_ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
+_TOKEN = re.compile(r"\b[0-9a-f]{32}\b")
+
+
+class Surface:
+    """One way to the board: ``call`` makes one call and returns its envelope, checked in the surface's own terms."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self.directory = directory
+        self.clock = clock
+        self._boards = 0
+
+    def begin(self) -> None:
+        """Put an empty board in the place of the one before, and set the clock back."""
+        data = self.directory / "data"
+        if data.exists():
+            data.rename(self.directory / f"data-{self._boards}")
+        self._boards += 1
+        self.clock.now = Clock().now
+        with open_board(data, self.clock) as board:
+            board.make()
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Make a call of a verb with the arguments of a scenario."""
+        raise NotImplementedError
+
+    def prepare(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Import tasks, which not every surface can, through the service."""
+        with open_board(self.directory / "data", self.clock) as board:
+            board.import_tasks(arguments["tasks"])
+        return {"ok": True, "data": None, "warnings": []}
+
+
+class CommandLine(Surface):
+    """``atb``, each call a command."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        super().__init__(directory, clock)
+        self._terminal = Terminal(directory)
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run a command; its exit code belongs to its envelope."""
+        words, environ = self.words(verb, dict(arguments))
+        with patch.dict(Core.__init__.__kwdefaults__, {"clock": self.clock}):
+            answer = self._terminal.atb(*words, **environ)
+        envelope = answer.envelope
+        assert answer.code == (0 if envelope["ok"] else EXIT_CODES[envelope["error"]["code"]])
+        return envelope
+
+    @staticmethod
+    def words(verb: str, arguments: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+        """Return the words of a command, and its environment."""
+        environ = {}
+        if "agent" in arguments and verb not in NAMES_AGENT:
+            environ["ATB_AGENT"] = arguments.pop("agent")
+        positional = [arguments.pop(name) for name in POSITIONAL.get(verb, ("task",)) if name in arguments]
+        words = [verb]
+        for name, value in arguments.items():
+            option = OPTIONS.get(name) or f"--{name.replace('_', '-')}"
+            if name in ("params", "result"):
+                words.append(f"{option}={'' if value is None and verb == 'update' else json.dumps(value)}")
+            elif isinstance(value, bool):
+                words.append(option if value else option.replace("--", "--no-", 1))
+            elif value is None:
+                words.append(f"{option}=")
+            elif isinstance(value, list):
+                replaces = verb == "update"  # on the command line these options add
+                words += [f"{option}={item}" for item in ([""] if replaces else []) + value]
+            else:
+                words.append(f"{option}={value}")
+        return ([*words, "--", *positional] if positional else words), environ
+
+
+class Http(Surface):
+    """A server, each call a request."""
+
+    def __init__(self, directory: Path, clock: Clock, server: Running) -> None:
+        super().__init__(directory, clock)
+        self._server = server
+        self._client = server.client()
+
+    def begin(self) -> None:
+        """Put an empty board in the place of the one before, and come by a new connection."""
+        super().begin()
+        self._client.__exit__()
+        self._client = self._server.client()
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Send a request; its status belongs to its envelope."""
+        method, path, body = self.request(verb, dict(arguments))
+        answer = self._client.fetch(method, path, body)
+        envelope = answer.envelope
+        if envelope["ok"]:
+            assert answer.status == (201 if verb == "add" and envelope["data"]["created"] else 200)
+        else:
+            assert answer.status == STATUS[envelope["error"]["code"]], envelope
+        return envelope
+
+    def request(self, verb: str, arguments: dict[str, Any]) -> tuple[str, str, dict[str, Any] | None]:
+        """Return method, path and body of a request."""
+        of_board = f"/api/{verb}"
+        path = "/api/tasks"
+        if "task" in arguments:
+            path += "/" + urlencode({"": arguments.pop("task")})[1:].replace("+", "%20")
+            of_board = f"{path}/{verb}"
+        if verb in ("list", "show", "events", "agents", "stats"):
+            query = {name: str(value).lower() if value is True else value for name, value in arguments.items()}
+            target = path if verb in ("list", "show") else of_board
+            return "GET", target + (f"?{urlencode(query, doseq=True)}" if query else ""), None
+        if verb == "add":
+            return "POST", path, arguments
+        if verb == "update":
+            return "PATCH", path, arguments
+        return "POST", f"{path}/comments" if verb == "comment" else of_board, arguments
+
+
+class Patching(Http):
+    """A server, on which tasks that are named are claimed by a compare-and-set."""
+
+    def request(self, verb: str, arguments: dict[str, Any]) -> tuple[str, str, dict[str, Any] | None]:
+        """Return method, path and body of a request."""
+        if verb == "claim" and "task" in arguments:
+            _, path, body = super().request("update", arguments)
+            return "PATCH", path, {"status": "claimed", **(body or {})}
+        return super().request(verb, arguments)
+
+
+@contextlib.contextmanager
+def _command_line(directory: Path) -> Iterator[Surface]:
+    yield CommandLine(directory, Clock())
+
+
+@contextlib.contextmanager
+def _http(directory: Path, kind: type[Http] = Http) -> Iterator[Surface]:
+    clock = Clock()
+    with serving(directory / "data", clock=clock, person=Actor(PERSON, "human")) as server:
+        yield kind(directory, clock, server)
+
+
+SURFACES: dict[str, Callable[[Path], AbstractContextManager[Surface]]] = {
+    "command line": _command_line,
+    "http": _http,
+    "http by patch": lambda directory: _http(directory, Patching),
+}
+
+
+@contextlib.contextmanager
+def opened(directory: Path) -> Iterator[dict[str, Surface]]:
+    """Open every surface, each on a board of its own."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name, surface in SURFACES.items():
+            (directory / name).mkdir()
+            found[name] = stack.enter_context(surface(directory / name))
+        yield found
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a step left behind, with names for ids and tokens that are the same on every surface."""
+
+    step: Step
+    envelope: dict[str, Any]
+
+    def comparable(self) -> dict[str, Any]:
+        """Return what must be the same everywhere; what is missing is asked for in the words of each surface."""
+        if self.envelope["ok"] or self.envelope["error"]["details"].get("field") in ("id", *self.step.arguments):
+            return self.envelope
+        if "field" not in self.envelope["error"]["details"]:
+            return self.envelope
+        error = {key: value for key, value in self.envelope["error"].items() if key not in ("message", "hint")}
+        return {**self.envelope, "error": error}
+
+
+class Run:
+    """A scenario on one surface: what its answers held, by name."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._answers: dict[str, Any] = {}
+        self._known: dict[str, str] = {}
+
+    def play(self, steps: tuple[Step, ...]) -> list[Outcome]:
+        """Make every call, hold each against what it must give, and return what came."""
+        self._surface.begin()
+        return [outcome for step in steps if (outcome := self._play(step)) is not None]
+
+    def _play(self, step: Step) -> Outcome | None:
+        if step.verb == "wait":
+            self._surface.clock.advance(**step.arguments)
+            return None
+        arguments = self._resolve(dict(step.arguments))
+        call = self._surface.prepare if step.verb == "import" else None
+        envelope = call(arguments) if call else self._surface.call(step.verb, arguments)
+        code = "" if envelope["ok"] else envelope["error"]["code"]
+        assert code == step.code, (step, envelope)
+        found = envelope["data"] if envelope["ok"] else envelope["error"]["details"]
+        for path, expected in step.facts.items():
+            assert (at(path, found) if path else found) == self._resolve(expected), (path, step, envelope)
+        if step.name:
+            self._answers[step.name] = found
+        return Outcome(step, self._named(envelope))
+
+    def _resolve(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._resolve(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._resolve(item) for item in value]
+        if not isinstance(value, str) or not value.startswith("@"):
+            return value
+        name, _, what = value[1:].partition(":")
+        answer = self._answers[name]
+        if what == "token":
+            return answer["lease"]["token"]
+        if what == "next":
+            return answer["next"]
+        return answer["task"]["id"][-6 if what == "ending" else None :]
+
+    def _named(self, value: Any) -> Any:
+        """Replace ids and tokens by the order in which they appeared."""
+        if isinstance(value, dict):
+            return {key: self._named(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._named(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        for pattern, kind in ((_ULID, "id"), (_TOKEN, "token")):
+            for found in pattern.findall(value):
+                if found not in self._known:
+                    number = sum(name.startswith(f"<{kind}") for name in self._known.values())
+                    self._known[found] = f"<{kind} {number}>"
+        for found, name in self._known.items():
+            value = value.replace(found, name).replace(f"({found[-6:]})", f"({name})")
+        return value
+
+
+def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """Yield the places where two JSON values differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        if list(one) != list(other):
+            yield f"{path}: keys {list(one)} and {list(other)}"
+        for key in one.keys() & other.keys():
+            yield from differences(one[key], other[key], f"{path}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (item, another) in enumerate(zip(one, other, strict=True)):
+            yield from differences(item, another, f"{path}.{number}")
+    elif one != other or type(one) is not type(other):
+        yield f"{path}: {one!r} and {other!r}"

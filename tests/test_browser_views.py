@@ -1,0 +1,652 @@
+"""The page of the board in Chromium: finding one's way, every screen and keyboard, and what may go wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from agent_task_board import Actor, snapshot
+from tests import showcase
+from tests.browsing import DESKTOP, PHONE, SOON, Sample, card, column, expect, expect_page, task_page
+from tests.serving import serving
+from tests.support import bring_to, hold, last_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+
+    from tests.browsing import Visit
+    from tests.serving import InThread
+
+pytest_plugins = ["tests.browsing"]
+
+COLUMNS = ("queued", "blocked", "in_progress", "review", "done", "failed", "cancelled")
+
+
+def query(page: Page) -> dict[str, str]:
+    return {name: value for name, [value] in parse_qs(urlsplit(page.url).query).items()}
+
+
+def titles(page: Page) -> set[str]:
+    return {text.strip() for text in page.locator("atb-card h3").all_text_contents()}
+
+
+def wide(page: Page) -> int:
+    """How many pixels the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+# Filters and links
+
+
+def test_filters_choose_cards_and_stand_in_the_address(sample: Sample, visit: Visit) -> None:
+    tasks = [task for task in sample.server.board.list_tasks(limit=1_000).tasks]
+    open_ = [task for task in tasks if task.status not in ("done", "failed", "cancelled")]
+    page = visit(sample.server)
+    page.get_by_label("Agent", exact=True).select_option("moss")
+    page.get_by_label("Queue", exact=True).select_option("core")
+    page.get_by_label("Tag", exact=True).select_option("routing")
+    assert query(page) == {"agent": "moss", "queue": "core", "tag": "routing"}
+    wanted = {
+        task.title
+        for task in tasks
+        if "moss" in (task.claimed_by, task.assignee) and task.queue == "core" and "routing" in task.tags
+    }
+    assert wanted
+    assert titles(page) == wanted
+    expect(page.get_by_role("status").filter(has_text=" of ")).to_have_text(f"{len(wanted)} of {len(tasks)} tasks")
+    page.reload()
+    expect(page.locator("atb-card")).to_have_count(len(wanted))
+    expect(page.get_by_label("Agent", exact=True)).to_have_value("moss")
+
+    page.get_by_role("button", name="Clear filters").click()
+    expect(page.locator("main")).to_be_focused()
+    assert query(page) == {}
+    page.go_back()
+    expect(page.locator("atb-card")).to_have_count(len(wanted))
+    page.go_forward()
+
+    page.get_by_role("button", name="Overdue").click()
+    late = {task.title for task in open_ if task.overdue}
+    expect(page.locator("atb-card")).to_have_count(len(late))
+    assert (titles(page), query(page)) == (late, {"overdue": "1"})
+
+
+def test_text_is_searched_for_word_by_word(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    page.keyboard.press("/")
+    search = page.get_by_role("searchbox")
+    expect(search).to_be_focused()
+    page.keyboard.type("ROUTE click")
+    expect(page.locator("atb-card")).to_have_count(1)
+    expect(card(page, sample.title("draw"))).to_be_visible()
+    expect(column(page, "queued")).to_contain_text("No task matches.")
+    assert query(page) == {"q": "ROUTE click"}
+    page.keyboard.press("Escape")
+    expect(column(page, "queued").locator("atb-card")).not_to_have_count(0)
+    assert query(page) == {}
+
+
+def test_a_task_has_an_address_and_back_and_forward_work(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server, f"/?queue=core&task={sample.ids['surface']}")
+    dialog = task_page(page, sample.title("surface"))
+    expect(dialog).to_be_visible()
+    dialog.locator("section", has_text="Waits for").get_by_role("link", name=sample.title("router")).click()
+    expect(task_page(page, sample.title("router"))).to_be_visible()
+    page.go_back()
+    expect(dialog).to_be_visible()
+    page.go_forward()
+    expect(task_page(page, sample.title("router"))).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_label("Queue", exact=True)).to_have_value("core")
+    card(page, sample.title("surface")).click()
+    expect(dialog).to_be_visible()
+    assert query(page) == {"queue": "core", "task": sample.ids["surface"]}
+    page.go_back()
+    expect(dialog).to_be_hidden()
+
+
+def test_a_link_to_no_task_says_so(sample: Sample, visit: Visit) -> None:
+    visit.allow("status of 404")
+    page = visit(sample.server, "/?task=01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    expect(page.get_by_role("dialog").get_by_role("alert").filter(visible=True)).to_contain_text("no task")
+    page.keyboard.press("Escape")
+    expect(column(page, "queued").locator("atb-card").first).to_be_visible()
+
+
+# Keyboard and focus
+
+
+def test_a_round_by_keyboard_alone(server: InThread, visit: Visit) -> None:
+    held = bring_to(server.board, "review")
+    server.board.add("first", priority=2)
+    server.board.add("second", priority=1)
+    page = visit(server)
+    keys = page.keyboard
+    expect(card(page, "second")).to_be_visible()
+    keys.press("j")
+    expect(page.get_by_role("link", name="first")).to_be_focused()
+    keys.press("j")
+    expect(page.get_by_role("link", name="second")).to_be_focused()
+    keys.press("k")
+    keys.press("ArrowRight")
+    link = column(page, "review").get_by_role("link", name="a task")
+    expect(link).to_be_focused()
+    keys.press("Enter")
+    dialog = task_page(page, "a task")
+    expect(dialog).to_be_visible()
+    reach(page, "Approve")
+    keys.press("Enter")
+    expect(dialog.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    assert last_event(server.board, held.id)["kind"] == "approved"
+    keys.press("c")
+    expect(dialog.get_by_label("New comment")).to_be_focused()
+    keys.type("seen")
+    keys.press("Control+Enter")
+    expect(dialog.locator("atb-task-comments")).to_contain_text("seen")
+    keys.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(column(page, "done").get_by_role("link", name="a task")).to_be_focused()
+
+    keys.press("n")
+    expect(page.get_by_role("dialog", name="New task").get_by_label("Title")).to_be_focused()
+    keys.type("third")
+    keys.press("Control+Enter")
+    expect(task_page(page, "third")).to_be_visible()
+    keys.press("Escape")
+    expect(card(column(page, "queued"), "third")).to_be_visible()
+
+    for first, second, view in (("g", "g", "graph"), ("g", "f", "flow"), ("g", "b", "board")):
+        keys.press(first)
+        keys.press(second)
+        expect(page.locator(f"atb-{view}")).to_be_visible()
+
+
+def reach(page: Page, name: str) -> None:
+    """Press Tab until the focus is on a button."""
+    for _ in range(40):
+        if page.evaluate("document.activeElement.textContent.trim()") == name:
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"Tab never comes to {name}")
+
+
+def test_the_list_of_shortcuts_opens_anywhere_and_closes_again(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    button = page.get_by_role("button", name="Keyboard shortcuts")
+    button.focus()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    for label in ("New task", "Search", "Next card", "Column to the right", "Graph", "Activity", "Edit the open task"):
+        expect(dialog.get_by_role("term").filter(has_text=re.compile(f"^{label}$"))).to_be_visible()
+    page.keyboard.press("n")
+    assert query(page) == {}
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_the_focus_returns_to_where_it_came_from(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    link = page.get_by_role("link", name=sample.title("download"), exact=True)
+    link.click()
+    expect(task_page(page, sample.title("download"))).to_be_visible()
+    task_page(page, sample.title("download")).get_by_role("button", name="Close", exact=True).click()
+    expect(link).to_be_focused()
+    new = page.get_by_role("link", name="New task")
+    new.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="New task")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(new).to_be_focused()
+    activity = page.get_by_role("button", name="Activity", exact=True)
+    activity.click()
+    page.get_by_role("button", name="Close the activity").click()
+    expect(activity).to_be_focused()
+
+
+# Screens
+
+
+def test_seven_columns_fit_a_desktop(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    expect(page.locator("atb-column")).to_have_count(len(COLUMNS))
+    right = 0.0
+    for name in COLUMNS:
+        box = column(page, name).bounding_box()
+        assert box is not None
+        assert box["x"] >= right
+        right = box["x"] + box["width"]
+        expect(column(page, name).get_by_role("heading", level=2)).to_be_visible()
+    assert right <= DESKTOP["width"]
+    assert wide(page) <= 0
+    assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.columns'))") <= 0
+
+
+def test_a_folded_column_stays_folded(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    done = column(page, "done")
+    done.get_by_role("button", name="Fold Done").click()
+    expect(done.locator("atb-card")).to_have_count(0)
+    page.reload()
+    expect(done.locator("atb-card")).to_have_count(0)
+    done.get_by_role("button", name="Unfold Done").click()
+    expect(done.locator("atb-card").first).to_be_visible()
+
+
+def test_a_phone_shows_one_column_at_a_time_and_tasks_on_the_whole_screen(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server, viewport=PHONE, has_touch=True, is_mobile=True)
+    tabs = page.get_by_role("navigation", name="Columns").get_by_role("button")
+    expect(tabs).to_have_count(len(COLUMNS))
+    for name, label in (("in_progress", "In progress"), ("review", "Review"), ("queued", "Queued")):
+        tabs.filter(has_text=label).tap()
+        expect(page.locator("atb-column:visible")).to_have_count(1)
+        expect(column(page, name).locator("atb-card").first).to_be_visible()
+        assert wide(page) <= 0
+    tabs.filter(has_text="Review").tap()
+    card(page, sample.title("review")).tap()
+    dialog = task_page(page, sample.title("review"))
+    expect(dialog.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    assert dialog.bounding_box() == {"x": 0, "y": 0, **PHONE}
+    assert dialog.evaluate("e => [...e.querySelectorAll('*')].filter(n => n.scrollWidth > innerWidth).length") == 0
+    dialog.get_by_role("button", name="Close", exact=True).tap()
+    for view in ("graph", "flow"):
+        page.get_by_role("navigation", name="Views").get_by_role("link", name=view.capitalize()).tap()
+        expect(page.locator(f"atb-{view}")).to_be_visible()
+        assert wide(page) <= 0
+
+
+def test_nothing_moves_for_those_who_want_no_motion(server: InThread, visit: Visit) -> None:
+    server.board.add("a task")
+    still, moving = visit(server, reduced_motion="reduce"), visit(server, reduced_motion="no-preference")
+    hold(server.board)
+    for page, moves in ((moving, True), (still, False)):
+        fresh = column(page, "in_progress").locator("atb-card.is-fresh")
+        expect(fresh).to_be_visible()
+        assert fresh.evaluate("card => getComputedStyle(card).animationName !== 'none'") == moves
+    assert still.evaluate("document.getAnimations().length") == 0
+
+
+def test_times_are_those_of_the_board_wherever_the_browser_is(server: InThread, visit: Visit) -> None:
+    task = server.board.add("a task", due_at="2030-07-24T20:15:00Z").task
+    page = visit(server, timezone_id="America/New_York")
+    expect(card(page, "a task").get_by_title("25 Jul 2030, 04:15:00 GMT+8")).to_be_visible()
+    page.goto(f"{server.url}?task={task.id}")
+    dialog = task_page(page, "a task")
+    expect(dialog.locator("time", has_text="in ").first).to_have_attribute("title", "25 Jul 2030, 04:15:00 GMT+8")
+    dialog.get_by_role("button", name="Edit").click()
+    expect(dialog.get_by_label("Deadline")).to_have_value("2030-07-25T04:15")
+    dialog.get_by_label("Deadline").fill("2030-07-25T06:00")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.locator("atb-task-timeline")).to_contain_text("set the deadline")
+    assert server.board.show(task.id)["task"]["due_at"] == "2030-07-24T22:00:00.000+00:00"
+
+
+# Pictures and the activity
+
+
+def test_the_graph_shows_what_waits_for_what_and_opens_tasks(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server, "/?view=graph")
+    nodes = page.locator("atb-graph .graph-node")
+    blocked = nodes.filter(has_text=re.compile("waits for"))
+    expect(blocked.first).to_be_visible()
+    tasks = {task.id: task for task in sample.server.board.list_tasks(limit=1_000).tasks}
+    drawn = {node.get_attribute("data-id") for node in nodes.all()}
+    waiting = {task.id for task in tasks.values() if task.blocked}
+    assert waiting <= drawn
+    edges = page.locator("atb-graph .graph-edge")
+    pairs = {(edge.get_attribute("data-from"), edge.get_attribute("data-to")) for edge in edges.all()}
+    assert pairs == {(one, id) for id in drawn if id for one in tasks[id].blocked_by if one in drawn}
+    node = page.locator(f".graph-node[data-id='{sample.ids['publish']}']")
+    node.focus()
+    page.keyboard.press("Enter")
+    expect(task_page(page, sample.title("publish"))).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(node).to_be_focused()
+    before = page.locator("atb-graph svg > g").first.get_attribute("transform")
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.locator("atb-graph svg > g").first).not_to_have_attribute("transform", before or "")
+    page.get_by_role("button", name="As a list").click()
+    row = page.locator("atb-graph tbody tr").filter(has=page.get_by_role("rowheader", name=sample.title("publish")))
+    expect(row).to_contain_text(sample.title("offline"))
+
+
+def test_the_flow_page_draws_what_was_finished_and_opens_what_runs(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server, "/?view=flow")
+    stats = sample.server.board.stats(days=14)
+    finished = page.get_by_role("figure").filter(has_text="Finished per day")
+    bars = sum(bool(day[status]) for day in stats["finished"] for status in ("done", "failed", "cancelled"))
+    expect(finished.locator("rect.chart-bar")).to_have_count(bars)
+    day = finished.get_by_role("slider")
+    day.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(day).to_have_attribute("aria-valuetext", re.compile(r"\d+ done|nothing finished"))
+    finished.get_by_text("As a table").click()
+    expect(finished.locator("tbody tr")).to_have_count(14)
+    for title, rows in (("Running now", len(stats["running"])), ("Agents", len(stats["by_agent"]))):
+        panel = page.locator("section").filter(has=page.get_by_role("heading", name=title))
+        expect(panel.locator("li, tbody tr")).to_have_count(rows)
+    page.locator("atb-flow").get_by_role("link", name=sample.title("download")).click()
+    expect(task_page(page, sample.title("download"))).to_be_visible()
+
+
+def test_the_activity_is_told_in_sentences_and_goes_back_as_far_as_one_asks(sample: Sample, visit: Visit) -> None:
+    page = visit(sample.server)
+    page.keyboard.press("a")
+    drawer = page.get_by_role("complementary", name="Activity")
+    expect(drawer.get_by_role("listitem").first).to_contain_text(f"commented on {sample.title('time')}")
+    claim = drawer.get_by_role("listitem").filter(has_text=f"works on {sample.title('surface')}")
+    expect(claim).to_have_count(1)
+    expect(claim).to_contain_text("64\N{NO-BREAK SPACE}%")
+    more = drawer.get_by_role("button", name="Load more")
+    while more.is_visible():
+        shown = drawer.get_by_role("listitem").count()
+        more.click()
+        expect(drawer.get_by_role("listitem").nth(shown)).to_be_attached()
+    expect(drawer.get_by_role("listitem").last).to_contain_text(f"maria added {sample.title('format')}")
+    drawer.get_by_role("link", name=sample.title("format")).last.click()
+    expect(task_page(page, sample.title("format"))).to_be_visible()
+
+
+# When things go wrong
+
+
+def test_a_board_for_reading_shows_nothing_that_would_be_refused(sample: Sample, visit: Visit) -> None:
+    visit.allow("status of 403")
+    with serving(sample.server.board.data_dir, read_only=True) as server:
+        page = visit(server)
+        expect(page.get_by_text("Read only")).to_be_visible()
+        expect(page.get_by_role("link", name="New task")).to_be_hidden()
+        page.keyboard.press("n")
+        assert query(page) == {}
+        for name in ("review", "running", "delayed", "blocked", "failed", "done", "cancelled"):
+            page.goto(f"{server.url}?task={sample.ids[name]}")
+            dialog = task_page(page, sample.title(name))
+            expect(dialog.locator("atb-task-timeline")).to_contain_text("added the task")
+            harmless = re.compile("^(Close|Copy .*|Load more|Show .*)$")
+            names = (
+                dialog.get_by_role("button")
+                .filter(visible=True)
+                .evaluate_all("all => all.map(one => one.ariaLabel || one.textContent)")
+            )
+            assert [text for text in names if not harmless.match(text)] == []
+            expect(dialog.get_by_role("textbox")).to_have_count(0)
+            page.keyboard.press("e")
+            page.keyboard.press("c")
+            expect(dialog.get_by_role("textbox")).to_have_count(0)
+        page.goto(f"{server.url}?new=1")
+        expect(page.get_by_text("Read only")).to_be_visible()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        answer = page.evaluate(
+            """async (id) => {
+              const headers = { "Content-Type": "application/json" };
+              const answer = await fetch(`/api/tasks/${id}/approve`, { method: "POST", headers, body: "{}" });
+              return [answer.status, (await answer.json()).error.code];
+            }""",
+            sample.ids["review"],
+        )
+        assert answer == [403, "not_permitted"]
+        page.close()
+
+
+def test_a_missing_board_that_may_only_be_read_explains_itself(tmp_path: Path, visit: Visit) -> None:
+    with serving(tmp_path / "nowhere", read_only=True) as server:
+        page = visit(server)
+        expect(page.get_by_role("main")).to_contain_text("there is no board at")
+        expect(page.get_by_role("main")).to_contain_text(str(tmp_path / "nowhere"))
+        page.close()
+
+
+def test_a_lost_network_is_told_and_mended_without_losing_what_was_typed(server: InThread, visit: Visit) -> None:
+    visit.allow("net::ERR_")
+    task = server.board.add("a task").task
+    page = visit(server, f"/?task={task.id}")
+    page.evaluate("window.loadedOnce = true")
+    dialog = task_page(page, "a task")
+    box = dialog.get_by_label("New comment")
+    box.fill("half a thought")
+    page.context.set_offline(True)
+    live = page.locator("atb-header [role=status]")
+    expect(live).to_have_text(re.compile("Offline|Reconnecting"))
+    box.press("Control+Enter")
+    expect(dialog.locator("atb-task-comments").get_by_role("alert")).to_contain_text("does not answer")
+    expect(box).to_have_value("half a thought")
+    server.board.update(task.id, title="another title")
+    page.context.set_offline(False)
+    expect(task_page(page, "another title")).to_be_visible()
+    expect(live).to_have_text("Live")
+    expect(page.get_by_label("New comment")).to_have_value("half a thought")
+    page.get_by_label("New comment").press("Control+Enter")
+    expect(page.get_by_label("New comment")).to_have_value("")
+    assert last_event(server.board, task.id)["data"]["text"] == "half a thought"
+    assert page.evaluate("window.loadedOnce")
+
+
+def test_a_server_that_comes_back_finds_its_page_waiting(tmp_path: Path, visit: Visit) -> None:
+    visit.allow("net::ERR_")
+    with serving(tmp_path / "data") as server:
+        task = server.board.add("a task").task
+        page = visit(server, f"/?task={task.id}")
+        dialog = task_page(page, "a task")
+        dialog.get_by_role("button", name="Edit").click()
+        dialog.get_by_label("Description").fill("typed before")
+    live = page.locator("atb-header [role=status]")
+    expect(live).to_have_text(re.compile("Offline|Reconnecting"))
+    with serving(tmp_path / "data", port=server.port) as again:
+        expect(live).to_have_text("Live")
+        hold(again.board)
+        expect(dialog.locator("atb-task-facts")).to_contain_text("ada")
+        expect(dialog.get_by_label("Description")).to_have_value("typed before")
+        page.close()
+
+
+HOSTILE = """<img src=/x onerror="alert('{0}')">"""
+
+
+def test_hostile_text_is_shown_as_text_wherever_it_stands(server: InThread, visit: Visit) -> None:
+    board = server.board
+    said = {
+        name: HOSTILE.format(name)
+        for name in "title body tag queue ada bob note comment error artifact param result key deed".split()
+    }
+    person = Actor(HOSTILE.format("person"), "human")
+    before = board.add(said["title"], actor=person).task
+    task = board.add(
+        said["title"],
+        body=f"{said['body']}\n\n<script>alert(1)</script>\n\n**{said['body']}** `{said['body']}`",
+        tags=[said["tag"]],
+        queue=said["queue"],
+        params={said["param"]: said["param"]},
+        dedupe_key=said["key"],
+        needs_approval=True,
+        actor=person,
+    ).task
+    held = hold(board, said["ada"], task=task.id)
+    board.heartbeat(task.id, held.token, progress=10, note=said["note"])
+    board.fail(task.id, held.token, said["error"], retry_in=0)
+    board.comment(task.id, said["comment"], actor=person)
+    board.add(said["title"], depends_on=[task.id], queue=said["queue"])
+    board.cancel(before.id, note=said["deed"], actor=person)
+    failed = hold(board, said["bob"], task=board.add(said["title"]).task.id)
+    board.fail(failed.id, failed.token, said["error"], no_retry=True)
+    held = hold(board, said["bob"], task=task.id)
+    board.heartbeat(task.id, held.token, note=said["note"])
+
+    page = visit(server)
+    harmless(page)
+    for name in ("title", "tag", "queue", "bob", "note", "error"):
+        expect(page.locator("atb-board").get_by_text(said[name]).first).to_be_attached()
+    page.keyboard.press("a")
+    drawer = page.get_by_role("complementary", name="Activity")
+    for name in ("title", "ada", "bob", "note", "error", "comment", "deed"):
+        expect(drawer.get_by_text(said[name]).first).to_be_attached()
+    harmless(page)
+    page.keyboard.press("a")
+    board.complete(task.id, held.token, result=said["result"], artifacts=[said["artifact"]], note=said["note"])
+    page.goto(f"{server.url}?task={task.id}")
+    dialog = task_page(page, said["title"])
+    for name in set(said) - {"deed"}:
+        expect(dialog.get_by_text(said[name]).first).to_be_attached()
+    expect(dialog.get_by_text("<script>alert(1)</script>")).to_be_visible()
+    harmless(page)
+    dialog.get_by_role("button", name="Edit").click()
+    expect(dialog.get_by_label("Description")).to_have_value(re.compile("^" + re.escape(said["body"])))
+    harmless(page)
+    for view in ("graph", "flow"):
+        page.goto(f"{server.url}?view={view}")
+        expect(
+            page.locator(f"atb-{view}").get_by_text(said["title"] if view == "graph" else said["bob"]).first
+        ).to_be_attached()
+        harmless(page)
+
+
+def harmless(page: Page) -> None:
+    """Check that no text became an element of its own; requests and dialogs are complaints in any case."""
+    own = "img[src='/static/favicon.svg'], script[src^='/static/js/']"
+    found = page.evaluate(
+        f"[...document.querySelectorAll('img, script, iframe')].filter(e => !e.matches(\"{own}\")).length"
+    )
+    assert found == 0
+    assert page.locator("[onerror], [onclick], [onload]").count() == 0
+
+
+def test_only_web_addresses_become_links(server: InThread, visit: Visit) -> None:
+    body = """
+[one](javascript:alert(1)) [two](JaVaScRiPt:alert(1)) [three](data:text/html,<script>alert(1)</script>)
+[four](vbscript:x) [five](//evil.example/) [six](/api/tasks) [seven](<java\tscript:alert(1)>) <javascript:alert(1)>
+![picture](https://evil.example/picture.png)
+
+[good](https://example.org/a?b=1) and https://example.org/bare
+"""
+    task = server.board.add("a task", body=body).task
+    server.board.comment(task.id, "[one](javascript:alert(1))")
+    dialog = task_page(visit(server, f"/?task={task.id}"), "a task")
+    expect(dialog.get_by_role("link", name="good")).to_be_visible()
+    links = dialog.locator(".prose a")
+    found = links.evaluate_all("all => all.map(link => [link.getAttribute('href'), link.target, link.rel])")
+    external = ["_blank", "noopener noreferrer"]
+    assert [link for link in found if "evil.example/picture" not in link[0]] == [
+        ["https://example.org/a?b=1", *external],
+        ["https://example.org/bare", *external],
+    ]
+    for text in ("one", "three", "seven"):
+        expect(dialog.locator(".prose").get_by_text(text).first).to_be_visible()
+
+
+def test_the_policy_holds_scripts_styles_and_pictures_off(sample: Sample, visit: Visit) -> None:
+    visit.allow("policy violated", "Content Security Policy")
+    page = visit(sample.server)
+    page.evaluate(
+        """() => {
+          const add = (tag, properties) => document.body.append(Object.assign(document.createElement(tag), properties));
+          add("script", { textContent: "window.broken = true" });
+          add("script", { src: "data:text/javascript,window.broken = true" });
+          add("style", { textContent: "body { margin-left: 77px !important }" });
+          add("img", { src: "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>" });
+          add("div", { innerHTML: "<b onclick='window.broken = true'>x</b>" });
+          document.body.lastChild.firstChild.click();
+        }"""
+    )
+    assert page.evaluate("[window.broken, getComputedStyle(document.body).marginLeft]") == [None, "0px"]
+    for directive in ("script-src-elem", "style-src-elem", "img-src", "script-src-attr"):
+        assert any(f"policy violated: {directive}" in text for text in visit.complaints), directive
+
+
+# Many tasks
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InThread]:
+    """Serve a board of 10,000 tasks."""
+    directory = str(tmp_path_factory.mktemp("crowd") / "data")
+    showcase.make(directory, 10_000)
+    with serving(directory) as server:
+        yield server
+
+
+def test_ten_thousand_tasks_are_counted_and_come_as_one_scrolls(crowd: InThread, visit: Visit) -> None:
+    page = visit(crowd)
+    stats = crowd.board.stats()
+    by_status, blocked = stats["by_status"], stats["blocked"]
+    counts = {
+        "queued": by_status["queued"] - blocked,
+        "blocked": blocked,
+        "in_progress": by_status["claimed"] + by_status["running"],
+        **{name: by_status[name] for name in ("review", "done", "failed", "cancelled")},
+    }
+    assert sum(counts.values()) == 10_000
+    for name, count in counts.items():
+        expect(column(page, name).get_by_role("heading", level=2)).to_contain_text(f"{count:,}")
+    done = column(page, "done").locator("atb-card")
+    expect(done.first).to_be_visible()
+    for _ in range(3):
+        shown = done.count()
+        assert shown < counts["done"] / 10
+        done.last.scroll_into_view_if_needed()
+        expect(done.nth(shown)).to_be_attached()
+    page.get_by_role("searchbox").fill("snow layer")
+    matching = crowd.board.list_tasks(search="snow layer", limit=10_000).tasks
+    expect(page.get_by_role("status").filter(has_text=" of ")).to_have_text(f"{len(matching):,} of 10,000 tasks")
+    expect(done.first).to_contain_text("snow layer")
+
+
+def test_a_board_that_is_cut_off_says_so_and_counts_all(
+    server: InThread, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "SHOWN", 3)
+    for _ in range(4):
+        bring_to(server.board, "done")
+    server.board.add("open")
+    page = visit(server)
+    expect(page.get_by_text("Only 3 tasks are shown")).to_be_visible()
+    expect(column(page, "done").get_by_role("heading", level=2)).to_contain_text("4")
+    expect(column(page, "done").locator("atb-card")).to_have_count(2)
+
+
+# Accessibility
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_to_complain_about(sample: Sample, visit: Visit, theme: str, screen: dict[str, int]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = visit(sample.server, viewport=screen, color_scheme=theme, reduced_motion="reduce")
+    page.evaluate(axe.axe_script)
+    places: dict[str, tuple[str, Locator]] = {
+        "board": ("/", page.locator("atb-card:visible").first),
+        "task": (
+            f"/?task={sample.ids['review']}",
+            task_page(page, sample.title("review")).locator("li.timeline-entry").first,
+        ),
+        "new": ("/?new=1", page.get_by_role("dialog", name="New task").get_by_label("Title")),
+        "graph": ("/?view=graph", page.locator(".graph-node").first),
+        "flow": ("/?view=flow", page.locator("rect.chart-bar").first),
+        "activity": ("/?activity=1", page.get_by_role("complementary").get_by_role("listitem").first),
+    }
+    found = {}
+    for name, (path, sign) in places.items():
+        go(page, path)
+        expect(sign).to_be_visible()
+        found[name] = violations(page)
+    go(page, "/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    found["shortcuts"] = violations(page)
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def go(page: Page, path: str) -> None:
+    """Go to another place of the page without loading it again."""
+    page.evaluate("path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path)
+
+
+def violations(page: Page) -> list[str]:
+    """Return every rule of axe-core that an element breaks, with the element."""
+    result = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    return [f"{rule['id']}: {node['html'][:200]}" for rule in result["violations"] for node in rule["nodes"]]
