@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, BrowserContext, Locator, LocatorAssertions, Page, PageAssertions
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
+    from playwright.sync_api._generated import LocatorAssertions, PageAssertions
 
     from tests.serving import InThread
 
@@ -141,14 +142,15 @@ class Visit:
             if kind == "error":
                 self.complaints.append(f"on the console: {text}")
 
-        def opened(kind: str, message: str) -> None:
-            if kind != "beforeunload":
-                self.complaints.append(f"a dialog: {message}")
+        def opened(dialog: Dialog) -> None:
+            if dialog.type != "beforeunload":
+                self.complaints.append(f"a dialog: {dialog.message}")
+            dialog.dismiss()
 
         context.on("request", lambda request: asked(request.url))
         context.on("console", lambda message: said(message.type, message.text))
         context.on("weberror", lambda error: self.complaints.append(f"an exception: {error.error}"))
-        context.on("dialog", lambda dialog: (opened(dialog.type, dialog.message), dialog.dismiss()))
+        context.on("dialog", opened)
 
 
 @pytest.fixture
@@ -167,8 +169,9 @@ def server(tmp_path: Path) -> Iterator[InThread]:
 
 
 class Sample(NamedTuple):
-    """A server of the sample board, and the ids of its tasks by the names that ``showcase.make`` gives them."""
+    """The sample board, a server of it, and the ids of its tasks by the names that ``showcase.make`` gives them."""
 
+    directory: str
     server: InThread
     ids: dict[str, str]
 
@@ -183,7 +186,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
     directory = str(tmp_path_factory.mktemp("sample") / "data")
     ids = showcase.make(directory)
     with serving(directory) as server:
-        yield Sample(server, ids)
+        yield Sample(directory, server, ids)
 
 
 def expect(place: Locator) -> LocatorAssertions:
@@ -213,3 +216,13 @@ def card(place: Page | Locator, title: str) -> Locator:
 def task_page(page: Page, title: str) -> Locator:
     """Return the open dialog of a task."""
     return page.get_by_role("dialog", name=title, exact=True)
+
+
+def go(page: Page, path: str) -> None:
+    """Go to another place of the page without loading it again."""
+    page.evaluate("path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path)
+
+
+def query(page: Page) -> dict[str, str]:
+    """Return the query of the page's address: the state that it keeps there."""
+    return {name: value for name, [value] in parse_qs(urlsplit(page.url).query).items()}

@@ -135,6 +135,8 @@ WITH_TASK: dict[str, dict[str, Any]] = {
 LONG = {"title": 501, "assignee": 101, "queue": 101, "dedupe_key": 201, "body": 200_001}
 """Lengths that are one too many."""
 
+ANY_VALUES: tuple[Any, ...] = (0, False, "text", [], {}, [[1]], 1.5, -(2**63), "")
+
 _BAD_FIELDS: tuple[tuple[str, Any], ...] = (
     *((field, "x" * length) for field, length in LONG.items()),
     ("title", ""),
@@ -167,7 +169,8 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         ADD_B,
         do(
             "add as a", title="  Write the parser ", body="# Grammar\n\nas *agreed*: äöü ✓", queue="core", priority=7,
-            assignee="Ada", due_at="2026-12-24", not_before="2026-11-01T08:00:00+02:00", tags=["parser", "now", "parser"],
+            assignee="Ada", due_at="2026-12-24", not_before="2026-11-01T08:00:00+02:00",
+            tags=["parser", "now", "parser"],
             params={"files": ["a.py"], "deep": {"n": 1.5, "none": None}}, dedupe_key="parser-1", max_attempts=5,
             needs_approval=True, actor="maria",
         ).gives({
@@ -188,7 +191,9 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         do(
             "complete", task="@a", token=TOKEN, result={"tests": 12, "ok": [True, None, "ü"]},
             artifacts=["build/report.html", "a b.txt", "build/report.html"], note="all green",
-        ).gives({"task.status": "review", "task.artifacts": ["build/report.html", "a b.txt"], "task.finished_at": None}),
+        ).gives({
+            "task.status": "review", "task.artifacts": ["build/report.html", "a b.txt"], "task.finished_at": None,
+        }),
         wait(minutes=1),
         do("approve", task="@a", note="well done", actor="maria").gives(
             {"task.status": "done", "task.claimed_by": "Ada", "task.result.tests": 12}
@@ -205,7 +210,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
     ),
     "a result may be any JSON value": tuple(
         step
-        for value in (0, False, "text", [], {}, [[1]], 1.5, -(2**63), "")
+        for value in ANY_VALUES
         for step in (
             ADD_A, HOLD_A,
             do("complete", task="@a", token=TOKEN, result=value).gives({"task.result": value, "task.status": "done"}),
@@ -260,12 +265,10 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         wait(minutes=1),
         do("claim", task="@a", agent="bob").refused(
             "conflict",
-            **{
-                "reason": "status",
-                "actual": {
-                    "status": "claimed", "version": 2, "claimed_by": "ada",
-                    "claimed_at": "2026-11-30T00:53:20.000+00:00", "lease_expires_at": "2026-11-30T01:08:20.000+00:00",
-                },
+            reason="status",
+            actual={
+                "status": "claimed", "version": 2, "claimed_by": "ada",
+                "claimed_at": "2026-11-30T00:53:20.000+00:00", "lease_expires_at": "2026-11-30T01:08:20.000+00:00",
             },
         ),
         do("claim", task="@a", agent="ada").refused("conflict", reason="status"),
@@ -522,9 +525,9 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         ADD_B,
         ADD_A,
         do(
-            "update", task="@a", title="New", body="text", queue="core", priority=3, assignee="Ada", due_at="2026-12-01",
-            not_before="2026-11-01", tags=["x", "y"], blocked_by=["@b"], params={"a": 1}, dedupe_key="k",
-            max_attempts=7, needs_approval=True, actor="maria",
+            "update", task="@a", title="New", body="text", queue="core", priority=3, assignee="Ada",
+            due_at="2026-12-01", not_before="2026-11-01", tags=["x", "y"], blocked_by=["@b"], params={"a": 1},
+            dedupe_key="k", max_attempts=7, needs_approval=True, actor="maria",
         ).gives({
             "task.title": "New", "task.version": 2, "task.blocked": True, "task.tags": ["x", "y"],
             "task.due_at": "2026-12-01T15:59:59.999+00:00", "task.not_before": "2026-10-31T16:00:00.000+00:00",
@@ -596,7 +599,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
             "conflict", **{"reason": "dedupe", "task_id": "@a", "actual.status": "queued"}
         ),
         ADD_B,
-        do("update", task="@b", dedupe_key="k").refused("conflict", **{"reason": "dedupe", "task_id": "@a"}),
+        do("update", task="@b", dedupe_key="k").refused("conflict", reason="dedupe", task_id="@a"),
         HOLD_A,
         do("complete", task="@a", token=TOKEN),
         do("add", title="Task B", dedupe_key="k").gives({"created": True}),

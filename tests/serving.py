@@ -93,7 +93,11 @@ class Wire:
         self.socket.settimeout(LIMIT)
         if buffer is not None:  # before the connection, or it comes too late
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.socket.connect(address)
+        try:
+            self.socket.connect(address)
+        except OSError:
+            self.socket.close()
+            raise
         self._pending = b""
 
     def __enter__(self) -> Self:
@@ -303,6 +307,11 @@ class Watched(Server):
         super().enter(connection)
         self.entered += 1
 
+    def idle(self) -> int:
+        """Count the connections that wait for a request."""
+        with self._lock:
+            return sum(connection.is_waiting for connection in self._open)
+
     def process_request_thread(self, *request: Any) -> None:
         """Note the thread of a connection."""
         self.threads.append(threading.current_thread())
@@ -319,29 +328,27 @@ def serving(
     ``.board`` goes past the server. An internal error in the log fails the test, unless ``may_fail`` is set.
     """
     read_only = bool(options.get("read_only"))
-    board = Board(str(directory), create=not read_only, read_only=read_only, actor=MARIA, clock=clock)
-    if not read_only:
-        board.make()
     log: list[str] = []
-    server = Watched(board, **{"host": host, "port": 0, "person": MARIA, "log": log.append, **options})
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    running = InThread(server, board, log)
-    try:
-        yield running
-    finally:
-        server.shutdown()
-        for one in (thread, *server.threads):
-            one.join(LIMIT)
-        stuck = [one for one in (thread, *server.threads) if one.is_alive()]
-        board.close()
-    assert not stuck
-    assert running.may_fail or not [line for line in log if "internal error" in line], log
+    with Board(str(directory), create=not read_only, read_only=read_only, actor=MARIA, clock=clock) as board:
+        if not read_only:
+            board.make()
+        server = Watched(board, **{"host": host, "port": 0, "person": MARIA, "log": log.append, **options})
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        running = InThread(server, board, log)
+        try:
+            yield running
+        finally:
+            server.shutdown()
+            for one in (thread, *server.threads):
+                one.join(LIMIT)
+        assert not [one for one in (thread, *server.threads) if one.is_alive()]
+        assert running.may_fail or not [line for line in log if "internal error" in line], log
 
 
 @contextlib.contextmanager
 def process(
-    directory: object, *words: str, files: int | None = None, deaf: bool = False, **environ: str
+    directory: object, *words: str, files: str | None = None, deaf: bool = False, **environ: str
 ) -> Iterator[InProcess]:
     """Start ``atb serve --port 0`` with further words, on the board of a directory; its envelope has been read.
 
@@ -350,13 +357,13 @@ def process(
     Args:
         directory: the data directory.
         words: further words of the command line.
-        files: how many files the process may have open.
+        files: how many files the process may have open, as the words of ``ulimit``: ``-S -n 1024``.
         deaf: whether whoever should read its standard error has left.
         environ: further variables.
     """
     command = [sys.executable, "-m", "agent_task_board", "serve", "--port", "0", "--data-dir", str(directory), *words]
     if files is not None:
-        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+        command = ["sh", "-c", f'ulimit {files}; exec "$@"', "sh", *command]
     with tempfile.TemporaryFile() as errors:  # a pipe that nobody reads would hold the server up
         popen = subprocess.Popen(
             command,

@@ -40,6 +40,9 @@ OPTIONS = {"tags": "--tag", "blocked_by": "--depends-on", "artifacts": "--artifa
 POSITIONAL = {"add": ("title",), "comment": ("task", "text"), "events": ()}
 """Arguments of the command line without an option, where it is not the task alone."""
 
+RENAMED = {"depends_on": "blocked_by"}
+"""Fields that refusals of the command line name after its options."""
+
 NAMES_AGENT = ("add", "claim", "resume")
 """Commands with an option for the agent; any other takes it from the environment."""
 
@@ -90,6 +93,10 @@ class CommandLine(Surface):
             answer = self._terminal.atb(*words, **environ)
         envelope = answer.envelope
         assert answer.code == (0 if envelope["ok"] else EXIT_CODES[envelope["error"]["code"]])
+        field = "" if envelope["ok"] else envelope["error"]["details"].get("field")
+        if field in RENAMED:
+            envelope["error"]["details"]["field"] = RENAMED[field]
+            envelope["error"]["message"] = envelope["error"]["message"].replace(field, RENAMED[field], 1)
         return envelope
 
     @staticmethod

@@ -269,7 +269,10 @@ class Editing(Claiming, Reviewing):
         cycle = self._cycle(tx, row, others)
         if cycle:
             raise Conflict(
-                f"this would close a circle: {' waits for '.join(in_brief(cycle))}", reason="cycle", cycle=cycle
+                f"this would close a circle: {' waits for '.join(in_brief(cycle))}",
+                hint="Leave one of these dependencies out, or drop another one first.",
+                reason="cycle",
+                cycle=cycle,
             )
         tx.executemany(
             """

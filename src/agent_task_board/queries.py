@@ -246,13 +246,14 @@ class Queries(Core):
         """Return counts by status and queue, what is at work, and what was finished in the last ``days`` days.
 
         Lead time runs from the making of a task to its end, cycle time from its last claim to its end; both in
-        seconds, over the tasks done in that time. Days are those of the board's zone, the latest last. ``running``
-        holds the 100 oldest claims at most.
+        seconds, over the tasks done in that time. Days are those of the board's zone, from midnight to midnight, the
+        present one last. ``running`` holds the 100 oldest claims at most.
         """
         inputs.integer(days, "days", 1, DAYS)
         with self._db.read() as tx:
             instant = self._clock()
             now = instants.to_text(instant)
+            calendar = self._calendar(instant, days)
             queues: dict[str, dict[str, int]] = {}
             for queue, status, count in tx.execute("SELECT queue, status, tasks FROM tally ORDER BY queue"):
                 queues.setdefault(queue, dict.fromkeys(STATUSES, 0))[status] = count
@@ -277,10 +278,10 @@ class Queries(Core):
             finished = tx.execute(
                 """
                 SELECT status, claimed_by, created_at, claimed_at, finished_at FROM task
-                 WHERE finished_at IS NOT NULL AND finished_at > ?
+                 WHERE finished_at IS NOT NULL AND finished_at >= ?
                  ORDER BY finished_at
                 """,
-                (instants.to_text(instant - days * instants.DAY),),
+                (instants.parse_instant(calendar[0], self.settings.timezone, field="days"),),
             ).fetchall()
         return {
             "tasks": sum(sum(counts.values()) for counts in queues.values()),
@@ -290,7 +291,7 @@ class Queries(Core):
             "blocked": derived["blocked"],
             "lease_expired": derived["lease_expired"],
             "days": days,
-            "finished": self._per_day(finished, instant, days),
+            "finished": self._per_day(finished, calendar),
             "lead_time": _spread(finished, "created_at"),
             "cycle_time": _spread(finished, "claimed_at"),
             "running": [
@@ -300,18 +301,22 @@ class Queries(Core):
             "by_agent": _per_agent(finished),
         }
 
-    def _per_day(self, finished: list[sqlite3.Row], instant: int, days: int) -> list[dict[str, Any]]:
+    def _calendar(self, instant: int, days: int) -> list[str]:
+        """Return the dates of the last days in the board's zone, that of an instant last."""
         from datetime import UTC, datetime, timedelta
 
         zone = instants.load_zone(self.settings.timezone)
         today = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone).date()
-        found: dict[str, list[sqlite3.Row]] = {
-            (today - timedelta(days=back)).isoformat(): [] for back in range(days - 1, -1, -1)
-        }
+        return [(today - timedelta(days=back)).isoformat() for back in range(days - 1, -1, -1)]
+
+    def _per_day(self, finished: list[sqlite3.Row], calendar: list[str]) -> list[dict[str, Any]]:
+        from datetime import datetime
+
+        zone = instants.load_zone(self.settings.timezone)
+        found: dict[str, list[sqlite3.Row]] = {day: [] for day in calendar}
         for row in finished:
             day = datetime.fromisoformat(row["finished_at"]).astimezone(zone).date().isoformat()
-            if day in found:
-                found[day].append(row)
+            found.setdefault(day, []).append(row)  # a clock that was set back leaves tasks finished tomorrow
         return [
             {
                 "day": day,
@@ -320,6 +325,7 @@ class Queries(Core):
                 "cycle_time": _spread(rows, "claimed_at")["median"],
             }
             for day, rows in found.items()
+            if day in calendar
         ]
 
     def nothing_ready(self, agent: str, *, queues: Sequence[str] = (), tags: Sequence[str] = ()) -> list[str]:

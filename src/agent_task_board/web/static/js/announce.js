@@ -25,7 +25,7 @@ function speak(region) {
   const sentences = waiting.slice(0, AT_ONCE);
   const more = waiting.length - sentences.length;
   waiting = [];
-  region.textContent = sentences.join(". ") + (more > 0 ? `. And ${more} more changes` : "") + ".";
+  region.textContent = sentences.join(". ") + (more > 0 ? `. And ${more} more ${more === 1 ? "change" : "changes"}` : "") + ".";
   timer = setTimeout(() => {
     timer = 0;
     if (waiting.length) speak(region);

@@ -17,6 +17,7 @@ export class DayChart {
   #readout = h("p", { class: "chart-readout" });
   #table = h("div", { class: "chart-table" });
   #notes = h("p", { class: "chart-notes" });
+  #foot;
   #summary = "";
   #lines = [];
 
@@ -30,9 +31,10 @@ export class DayChart {
     this.#kind = kind;
     this.#plot = h("div", { class: "chart-plot", tabIndex: 0, role: "slider", "aria-label": `${kind.title}: day`, "aria-orientation": "horizontal" }, this.#drawing);
     const table = h("details", { class: "chart-details" }, h("summary", null, "As a table"), this.#table);
+    this.#foot = h("div", { class: "chart-foot" }, kind.legend, table);
     this.element = h("figure", { class: "panel chart" },
       h("figcaption", { class: "panel-head" }, h("h3", null, kind.title), kind.hint ? h("span", { class: "hint" }, kind.hint) : null),
-      this.#notes, this.#readout, this.#plot, h("div", { class: "chart-foot" }, kind.legend, table));
+      this.#notes, this.#readout, this.#plot, this.#foot);
     this.#plot.addEventListener("keydown", (event) => this.#key(event));
     this.#plot.addEventListener("focus", () => this.#point(this.#cursor ?? this.#days.length - 1));
     this.#plot.addEventListener("blur", () => this.#point(null));
@@ -49,6 +51,7 @@ export class DayChart {
     this.#lines = lines.filter((line) => line.value !== null && line.value !== undefined);
     fill(this.#notes, notes);
     this.#notes.hidden = notes.length === 0;
+    this.#plot.hidden = this.#foot.hidden = days.every((day) => !this.#kind.value(day));
     if (this.#cursor !== null && this.#cursor >= days.length) this.#cursor = null;
     this.#draw();
     this.#point(this.#cursor);

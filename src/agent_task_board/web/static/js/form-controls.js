@@ -13,17 +13,17 @@ export class WrongValue extends Error {}
  * Every field that can be edited, in the order of the form. `kind` chooses the control; `long` fields take the whole width.
  */
 export const FIELDS = [
-  { name: "title", label: "Title", kind: "line", maxLength: 500, long: true, required: true },
-  { name: "body", label: "Description", kind: "text", maxLength: 200_000, rows: 8, long: true, hint: "Markdown" },
-  { name: "queue", label: "Queue", kind: "line", maxLength: 100, suggestions: () => new Set(store.sorted.map((task) => task.queue)), empty: "default", placeholder: "default" },
+  { name: "title", label: "Title", kind: "line", long: true, required: true },
+  { name: "body", label: "Description", kind: "text", rows: 8, long: true, hint: "Markdown" },
+  { name: "queue", label: "Queue", kind: "line", suggestions: () => new Set(store.sorted.map((task) => task.queue)), empty: "default", placeholder: "default" },
   { name: "priority", label: "Priority", kind: "number", min: -1_000_000, max: 1_000_000, hint: "Larger is claimed first", empty: 0, placeholder: "0" },
-  { name: "assignee", label: "Assignee", kind: "line", maxLength: 100, suggestions: () => store.agents.keys(), hint: "Empty: any agent", empty: null },
-  { name: "tags", label: "Tags", kind: "tags", maxLength: 64, hint: "Enter or a comma adds one" },
+  { name: "assignee", label: "Assignee", kind: "line", suggestions: () => store.agents.keys(), hint: "Empty: any agent", empty: null },
+  { name: "tags", label: "Tags", kind: "tags", hint: "Enter or a comma adds one" },
   { name: "due_at", label: "Deadline", kind: "instant" },
   { name: "not_before", label: "Not before", kind: "instant" },
   { name: "blocked_by", label: "Waits for", kind: "dependencies", long: true, hint: "It stays blocked until all of these are done" },
   { name: "max_attempts", label: "Attempts allowed", kind: "number", min: 1, max: 1000, empty: null },
-  { name: "dedupe_key", label: "Dedupe key", kind: "line", maxLength: 200, hint: "One unfinished task may hold it", empty: null },
+  { name: "dedupe_key", label: "Dedupe key", kind: "line", hint: "One unfinished task may hold it", empty: null },
   { name: "params", label: "Params", kind: "json", rows: 4, long: true, hint: "A JSON object for whoever does the work" },
   { name: "needs_approval", label: "Needs approval when handed in", kind: "switch", long: true },
 ];
@@ -61,7 +61,7 @@ const KINDS = {
   line(field, id, describedBy) {
     const names = [...(field.suggestions?.() ?? [])];
     const list = names.length ? h("datalist", { id: `${id}-list` }, ...names.map((value) => h("option", { value }))) : null;
-    const input = h("input", { id, maxLength: field.maxLength, dir: "auto", autocomplete: "off", list: list && list.id, placeholder: field.placeholder ?? "", required: field.required ?? false, "aria-describedby": describedBy });
+    const input = h("input", { id, dir: "auto", autocomplete: "off", list: list && list.id, placeholder: field.placeholder ?? "", required: field.required ?? false, "aria-describedby": describedBy });
     return {
       element: list ? h("div", {}, input, list) : input,
       input,
@@ -75,7 +75,7 @@ const KINDS = {
   },
 
   text(field, id, describedBy) {
-    const input = h("textarea", { id, rows: field.rows, maxLength: field.maxLength, dir: "auto", "aria-describedby": describedBy });
+    const input = h("textarea", { id, rows: field.rows, dir: "auto", "aria-describedby": describedBy });
     return { element: input, input, read: () => input.value, write: (value) => { input.value = value ?? ""; } };
   },
 
@@ -112,7 +112,7 @@ const KINDS = {
 
   tags(field, id, describedBy) {
     const known = new Set(store.sorted.flatMap((task) => task.tags));
-    const element = document.createElement("atb-chips-field").setUp({ id, maxLength: field.maxLength, suggestions: [...known].slice(0, 200) });
+    const element = document.createElement("atb-chips-field").setUp({ id, suggestions: [...known].slice(0, 200) });
     const input = element.querySelector("input");
     input.setAttribute("aria-describedby", describedBy);
     return { element, input, read: () => element.values, write: (value) => { element.values = value ?? []; } };

@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { inline, unwrap } from "./markdown-inline.js";
 
 const DEPTH = 12; // quotes and lists deeper than this are shown as text
+const COLUMNS = 100; // of a table
 const TAB = "    ";
 // Each of these is tried on every line: none may take more than one pass over it, whatever the line holds.
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -74,7 +75,7 @@ function startOf(lines, at, depth, inParagraph, headings) {
   const title = HEADING.exec(line);
   if (title) return { node: heading(title[1].length, withoutClosing(title[2] ?? ""), headings), next: at + 1 };
   if (RULE.test(line)) return { node: h("hr", {}), next: at + 1 };
-  if (line.includes("|") && TABLE_RULE.test((lines[at + 1] ?? "").trim())) return table(lines, at);
+  if (startsTable(lines, at)) return table(lines, at);
   if (depth >= DEPTH) return null;
   if (QUOTE.test(line)) return quote(lines, at, depth, headings);
   const item = ITEM.exec(line);
@@ -199,6 +200,12 @@ function listItem(lines, depth, headings) {
 /** A list without blank lines shows its items' text without paragraphs. */
 function tighten(item) {
   for (const child of [...item.children]) if (child.tagName === "P") unwrap(child);
+}
+
+function startsTable(lines, at) {
+  const rule = (lines[at + 1] ?? "").trim();
+  // Browsers take seconds to lay out thousands of columns.
+  return lines[at].includes("|") && TABLE_RULE.test(rule) && rule.split("|", COLUMNS + 3).length <= COLUMNS + 2;
 }
 
 function table(lines, at) {

@@ -59,8 +59,8 @@ export class PanZoom {
     this.#fitted = { margin, smallest };
   }
 
-  /** Brings a rectangle of the content into the frame, moving as little as possible. */
-  reveal({ x, y, width, height }, margin = 32) {
+  /** Brings a rectangle of the content into the frame, moving as little as possible; within the margin of `fit`, so that it stays fitted. */
+  reveal({ x, y, width, height }, margin = 20) {
     const size = this.#size();
     const left = this.x + x * this.scale;
     const top = this.y + y * this.scale;

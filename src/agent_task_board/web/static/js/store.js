@@ -19,6 +19,8 @@ class Store extends EventTarget {
   sorted = [];
   counts = {};
   truncated = false;
+  /** What the server warns of, for example that there is no board yet where it looks. */
+  warnings = [];
   revision = -1;
   timezone = "UTC";
   agents = new Map();
@@ -138,8 +140,8 @@ class Store extends EventTarget {
     }
     const first = !this.loaded;
     Object.assign(this, { tasks, sorted, loaded: true, failure: null });
-    const { counts, truncated, revision, timezone } = board;
-    Object.assign(this, { counts, truncated, revision, timezone });
+    const { counts, truncated, revision, timezone, warnings } = board;
+    Object.assign(this, { counts, truncated, revision, timezone, warnings });
     this.#dependents = null;
     setZone(timezone);
     this.dispatchEvent(new CustomEvent("tasks", { detail: { changed, removed, before, first } }));

@@ -3,7 +3,7 @@
 import { copyButton } from "../copy-button.js";
 import { fill, h, icon } from "../dom.js";
 import { isFiltered, predicate } from "../filters.js";
-import { router } from "../router.js";
+import { FILTERS, router } from "../router.js";
 import { COLUMNS, column, isFinal, isHeld } from "../status.js";
 import { store } from "../store.js";
 import { everySecond } from "../time.js";
@@ -94,12 +94,12 @@ export class BoardView extends HTMLElement {
     else focus(level(columns[Math.min(columns.length - 1, Math.max(0, at + right))], cards[row]));
   }
 
-  #changed({ changed, first }) {
+  #changed({ changed, before, first }) {
     const touched = new Set(changed);
     for (const id of changed) for (const dependent of store.dependents(id)) touched.add(dependent);
     this.#renew(touched);
     this.#arrange(false);
-    if (!first) for (const id of changed) this.#cards.get(id)?.flash();
+    if (!first) for (const id of changed) if (before.get(id)?.version !== store.task(id).version) this.#cards.get(id)?.flash();
     this.#showMessage();
   }
 
@@ -114,7 +114,7 @@ export class BoardView extends HTMLElement {
 
   #routed(previous) {
     const { state } = router;
-    const filtered = ["agent", "queue", "tag", "q", "overdue"].some((key) => state[key] !== previous[key]);
+    const filtered = FILTERS.some((key) => state[key] !== previous[key]);
     if (filtered && store.loaded) this.#arrange(true);
     for (const card of this.#cards.values()) card.point();
   }
@@ -159,7 +159,7 @@ export class BoardView extends HTMLElement {
 
   #showMessage() {
     const { failure, loaded, online } = store;
-    const kind = failure ? `unusable ${failure.message}` : !loaded ? (online ? "" : "unreachable") : store.sorted.length ? "" : `empty ${store.readOnly}`;
+    const kind = failure ? `unusable ${failure.message}` : !loaded ? (online ? "" : "unreachable") : store.sorted.length ? "" : `empty ${store.readOnly} ${store.warnings}`;
     this.#truncated.hidden = !store.truncated || Boolean(kind);
     if (store.truncated) this.#truncated.textContent = `Only ${store.sorted.length.toLocaleString("en")} tasks are shown, unfinished ones first. Older finished tasks: atb list --status done`;
     if (kind === this.#said) return;
@@ -190,6 +190,7 @@ function emptyBoard() {
   return [
     icon("board"),
     h("h2", null, "An empty board"),
+    store.warnings.map((warning) => h("p", { class: "board-warning" }, `${warning}.`)),
     h("p", null, "Tasks that agents or people add appear here by themselves. Add a first one in a shell:"),
     command('atb add "Write the parser" --priority 5'),
     store.readOnly ? null : h("p", null, "or here: ", h("a", { href: router.href({ new: "1" }) }, "new task"), " (press ", h("kbd", null, "n"), ")."),

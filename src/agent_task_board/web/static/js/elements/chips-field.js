@@ -2,15 +2,15 @@
 
 import { fill, h, icon } from "../dom.js";
 
-/** Give it `setUp({id, maxLength, suggestions})`; `values` reads and writes; fires "input" when they change. */
+/** Give it `setUp({id, suggestions})`; `values` reads and writes; fires "input" when they change. */
 export class ChipsField extends HTMLElement {
   #values = [];
   #chips = h("ul", { class: "chips", hidden: true });
   #input = null;
 
-  setUp({ id, maxLength, suggestions = [] }) {
+  setUp({ id, suggestions = [] }) {
     const list = suggestions.length ? h("datalist", { id: `${id}-list` }, ...suggestions.map((value) => h("option", { value }))) : null;
-    this.#input = h("input", { id, maxLength, dir: "auto", autocomplete: "off", list: list && list.id });
+    this.#input = h("input", { id,  dir: "auto", autocomplete: "off", list: list && list.id });
     this.#input.addEventListener("keydown", (event) => this.#key(event));
     this.#input.addEventListener("change", () => this.#take());
     fill(this, this.#chips, this.#input, list);

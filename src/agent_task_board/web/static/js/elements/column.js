@@ -16,6 +16,7 @@ export class Column extends HTMLElement {
   tasks = [];
   #board = null;
   #shown = FIRST;
+  #scrolled = false;
   #list = h("div", { class: "cards", role: "list" });
   #end = h("div", { class: "cards-end", "aria-hidden": "true" });
   #scroller = h("div", { class: "column-scroll" }, this.#list, this.#end);
@@ -37,6 +38,9 @@ export class Column extends HTMLElement {
     this.append(h("section", { class: "column-box", "aria-labelledby": title.id }, head, this.#empty, this.#scroller));
     if (entry.folds) head.append(this.#makeFold());
     this.#watchEnd();
+    this.#scroller.addEventListener("scroll", () => {
+      this.#scrolled = true;
+    }, { passive: true });
     phone.addEventListener("change", () => this.#place());
     return this;
   }
@@ -46,7 +50,7 @@ export class Column extends HTMLElement {
     this.tasks = tasks;
     if (restart) {
       this.#shown = FIRST;
-      this.#scroller.scrollTop = 0;
+      this.#toTop();
     }
     if (this.#count.textContent !== count) this.#count.textContent = count;
     this.#empty.hidden = tasks.length > 0;
@@ -68,6 +72,12 @@ export class Column extends HTMLElement {
   /** Whether the column is folded to a rail. */
   get folded() {
     return this.classList.contains("is-folded") && !phone.matches;
+  }
+
+  /** Touching scrollTop lays out the page at once, so it is left alone where nobody scrolled. */
+  #toTop() {
+    if (this.#scrolled) this.#scroller.scrollTop = 0;
+    this.#scrolled = false;
   }
 
   #place() {

@@ -62,6 +62,7 @@ export class DependencyField extends HTMLElement {
     this.#options.hidden = !words;
     this.#input.setAttribute("aria-expanded", String(Boolean(words)));
     this.#mark();
+    if (words) this.#options.scrollIntoView({ block: "nearest" });
   }
 
   #option(task, index) {

@@ -31,7 +31,7 @@ export class Graph extends HTMLElement {
   #drawn = new Map();
   #current = null;
   #traced = null;
-  #waiting = false;
+  #timer = 0;
   #rests = 0;
 
   #edges = svg("g", { class: "graph-edges", "aria-hidden": "true" });
@@ -59,7 +59,7 @@ export class Graph extends HTMLElement {
     shortcut("-", "Graph: zoom out", inView(() => this.#view.zoom(1 / ZOOM)));
     shortcut("0", "Graph: show everything", inView(() => this.#view.fit()));
     router.addEventListener("route", () => this.#soon());
-    store.addEventListener("tasks", () => this.#soon());
+    store.addEventListener("tasks", () => this.#soon(Math.max(1, this.#rests)));
     this.#soon();
   }
 
@@ -94,16 +94,16 @@ export class Graph extends HTMLElement {
       h("p", { class: "visually-hidden", id: "graph-hint" }, hint));
   }
 
-  /** Draws soon, however often the board changes until then, and only while it is looked at. */
-  #soon() {
-    if (this.#waiting || router.state.view !== "graph") return;
-    this.#waiting = true;
-    setTimeout(() => requestAnimationFrame(() => {
-      this.#waiting = false;
+  /** Draws with the next frame; a change of the board waits until the page has rested from the last drawing. */
+  #soon(wait = 0) {
+    if (router.state.view !== "graph" || (wait && this.#timer)) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => requestAnimationFrame(() => {
+      this.#timer = 0;
       const started = performance.now();
       if (router.state.view === "graph" && store.loaded) this.#render();
       this.#rests = (performance.now() - started) * REST;
-    }), this.#rests);
+    }), wait);
   }
 
   #render() {

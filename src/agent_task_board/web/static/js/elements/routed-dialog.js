@@ -55,7 +55,7 @@ export class RoutedDialog extends HTMLElement {
   }
 
   #key(event) {
-    if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
     event.preventDefault(); // the browser would close at the second Esc, whatever the page says
     this.requestClose();
   }

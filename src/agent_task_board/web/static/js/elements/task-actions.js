@@ -8,23 +8,23 @@ import { isFinal, isHeld } from "../status.js";
 import { store } from "../store.js";
 import { toast } from "./toast.js";
 
-const NOTE = 20_000;
-
 /** Give it the task with `show(task)`; fires "acted" after a write and "edit" when the form is wanted. */
 export class TaskActions extends HTMLElement {
   #task = null;
   #allowed = "";
-  #panel = h("div", {});
+  #acting = false; // a write is under way: its outcome may be seen here before its answer
+  #review = h("div", {});
+  #panel = h("div", { dataset: { action: "" } });
   #row = h("div", { class: "action-row", role: "group", "aria-label": "Actions" });
   #refused = refusalBox();
 
   connectedCallback() {
-    fill(this, this.#panel, this.#row, this.#refused.node);
+    fill(this, this.#review, this.#row, this.#refused.node, this.#panel);
   }
 
   /** Whether a note was typed that was not sent. */
   get dirty() {
-    return [...this.#panel.querySelectorAll("textarea")].some((text) => text.value.trim());
+    return [...this.querySelectorAll("textarea")].some((text) => text.value.trim());
   }
 
   /** Shows what the task's status allows; a panel in use stays while its action is still allowed. */
@@ -35,19 +35,28 @@ export class TaskActions extends HTMLElement {
     const names = actions.join(" ");
     if (!other && names === this.#allowed) return;
     this.#allowed = names;
-    if (other || !actions.includes(this.#panel.dataset.action)) {
-      this.#refused.clear();
-      if (!other && this.dirty) toast("The task went on: what you typed no longer applies.");
-      this.#openPanel(actions.includes("review") ? "review" : null, { focus: false });
+    const gone = (name) => other || !actions.includes(name);
+    if (!other && !this.#acting && this.dirty && (gone(this.#panel.dataset.action) || (this.#review.hasChildNodes() && gone("review")))) {
+      toast("The task went on: what you typed no longer applies.");
     }
+    if (gone(this.#panel.dataset.action)) this.#openPanel("");
+    if (gone("review")) this.#review.replaceChildren();
+    if (actions.includes("review") && !this.#review.hasChildNodes()) fill(this.#review, this.#make("review"));
+    this.#refused.clear();
     swap(this.#row, ...actions.filter((name) => name !== "review").map((name) => this.#button(name)));
     this.#row.hidden = !this.#row.hasChildNodes();
     this.hidden = actions.length === 0;
   }
 
+  /** Forgets the task shown, with its panels. */
+  clear() {
+    this.#task = null;
+    this.#allowed = "";
+  }
+
   /** Drops what was typed. */
   discard() {
-    for (const text of this.#panel.querySelectorAll("textarea")) text.value = "";
+    for (const text of this.querySelectorAll("textarea")) text.value = "";
   }
 
   #button(name) {
@@ -58,49 +67,48 @@ export class TaskActions extends HTMLElement {
       else if (name === "retry") this.#do(button, this.#refused, "retry", {}, "Queued again");
       else this.#togglePanel(name, button);
     });
-    if (name in PANELS) button.setAttribute("aria-expanded", "false");
+    if (name in PANELS) button.setAttribute("aria-expanded", String(this.#panel.dataset.action === name));
     return button;
   }
 
   #togglePanel(name, button) {
     this.#refused.clear();
-    const close = this.#panel.dataset.action === name;
-    this.#openPanel(close ? this.#resting() : name, { focus: !close });
-    if (close) button.focus();
+    const opens = this.#panel.dataset.action !== name;
+    this.#openPanel(opens ? name : "");
+    if (opens) this.#panel.querySelector("input, textarea").focus();
+    else button.focus();
   }
 
-  /** The panel that is open when no other is: the review box of a task in review. */
-  #resting() {
-    return this.#allowed.includes("review") ? "review" : null;
-  }
-
-  #openPanel(name, { focus }) {
-    this.#panel.dataset.action = name ?? "";
-    fill(this.#panel, name && PANELS[name](this.#task, {
-      act: (...call) => this.#do(...call),
-      close: () => this.#closePanel(name),
-    }));
+  #openPanel(name) {
+    this.#panel.dataset.action = name;
+    fill(this.#panel, name && this.#make(name));
     for (const button of this.#row.querySelectorAll("[aria-expanded]")) {
       button.setAttribute("aria-expanded", String(button.dataset.action === name));
     }
-    if (focus) this.#panel.querySelector("input, textarea")?.focus();
   }
 
-  #closePanel(name) {
-    this.#openPanel(this.#resting(), { focus: false });
-    this.#row.querySelector(`[data-action="${name}"]`)?.focus();
+  #make(name) {
+    const close = () => {
+      this.#openPanel("");
+      this.#row.querySelector(`[data-action="${name}"]`)?.focus();
+    };
+    return PANELS[name](this.#task, { act: (...call) => this.#do(...call), close });
   }
 
   /** Asks the server for one verb; says what came of it. */
   async #do(button, box, verb, fields, said) {
     const id = this.#task.id;
+    this.#acting = true;
     const done = await attempt(button, box, async () => {
       const { warnings } = await post(`/api/tasks/${encodeURIComponent(id)}/${verb}`, fields);
       toast([said, ...warnings].join(". "), { kind: "done" });
     });
+    this.#acting = false;
     if (!done) return;
-    if (id === this.#task.id) this.#openPanel(null, { focus: false });
-    this.#allowed = "";
+    if (id === this.#task.id) {
+      this.discard();
+      this.#openPanel("");
+    }
     this.dispatchEvent(new CustomEvent("acted", { bubbles: true }));
   }
 }
@@ -127,7 +135,7 @@ const PANELS = {
   /** Approve with or without a note; return only with one, since the next agent starts from it. */
   review(task, { act }) {
     const box = refusalBox();
-    const note = noteField("Note", "Needed to return the work: say what is missing.");
+    const note = noteField("review-note", "Note", "Needed to return the work: say what is missing.");
     const approve = h("button", { type: "button", class: "button button-primary" }, icon("approve"), "Approve");
     const back = h("button", { type: "button", class: "button" }, icon("return"), "Return");
     note.text.addEventListener("input", () => note.invalid(false));
@@ -145,8 +153,8 @@ const PANELS = {
 
   reassign(task, { act, close }) {
     const box = refusalBox();
-    const to = h("input", { id: "reassign-to", class: "input", list: "known-agents", maxLength: 100, dir: "auto", autocomplete: "off", value: task.assignee ?? "", "aria-describedby": "reassign-hint" });
-    const note = noteField("Note (optional)");
+    const to = h("input", { id: "reassign-to", class: "input", list: "known-agents", dir: "auto", autocomplete: "off", value: task.assignee ?? "", "aria-describedby": "reassign-hint" });
+    const note = noteField("action-note", "Note (optional)");
     const send = h("button", { type: "submit", class: "button button-primary" }, "Reassign");
     const taken = isHeld(task) && h("p", { class: "action-warning" }, icon("warning"),
       h("span", {}, h("bdi", {}, task.claimed_by), " works on it now and loses the lease."));
@@ -159,7 +167,7 @@ const PANELS = {
 
   cancel(task, { act, close }) {
     const box = refusalBox();
-    const note = noteField("Note (optional)");
+    const note = noteField("action-note", "Note (optional)");
     const send = h("button", { type: "submit", class: "button button-danger" }, "Cancel the task");
     const waiting = store.dependents(task.id).length;
     const stays = waiting > 0 && h("p", { class: "action-warning" }, icon("warning"),
@@ -191,18 +199,19 @@ export function knownAgents() {
   return h("datalist", { id: "known-agents" }, ...[...store.agents.keys()].map((name) => h("option", { value: name })));
 }
 
-function noteField(label, hint) {
-  const text = h("textarea", { id: "action-note", rows: 2, maxLength: NOTE, dir: "auto", "aria-describedby": hint ? "action-note-hint" : null });
-  const said = hint ? h("p", { class: "hint", id: "action-note-hint" }, hint) : null;
+function noteField(id, label, hint) {
+  const text = h("textarea", { id, rows: 2, dir: "auto", "aria-describedby": hint ? `${id}-hint` : null });
+  const said = hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null;
   return {
     text,
-    node: h("div", { class: "field" }, h("label", { for: "action-note" }, label), text, said),
+    node: h("div", { class: "field" }, h("label", { for: id }, label), text, said),
     get value() {
       return text.value.trim() ? text.value : "";
     },
     invalid(wrong) {
       text.setAttribute("aria-invalid", String(wrong));
-      said.setAttribute("role", wrong ? "alert" : "note");
+      if (wrong) said.setAttribute("role", "alert");
+      else said.removeAttribute("role");
       said.classList.toggle("field-error", wrong);
       if (wrong) said.textContent = hint; // spoken anew
     },

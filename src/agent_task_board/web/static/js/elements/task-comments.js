@@ -18,7 +18,7 @@ export class TaskComments extends HTMLElement {
   #comments = [];
   #seen = new Seen();
   #list = h("div", {});
-  #text = h("textarea", { id: "comment-text", rows: 3, maxLength: 20_000, dir: "auto", "aria-describedby": "comment-hint" });
+  #text = h("textarea", { id: "comment-text", rows: 3, dir: "auto", "aria-describedby": "comment-hint" });
   #send = h("button", { type: "submit", class: "button" }, "Comment");
   #refused = refusalBox();
   #form = h("form", { class: "comment-form" },

@@ -10,7 +10,6 @@ import { router } from "../router.js";
 import { shortId } from "../status.js";
 import { store } from "../store.js";
 import { RoutedDialog } from "./routed-dialog.js";
-import "./new-task.js";
 import "./task-actions.js";
 import "./task-comments.js";
 import { status } from "./task-facts.js";
@@ -48,7 +47,10 @@ export class TaskDialog extends RoutedDialog {
     this.dialog.classList.add("task");
     this.dialog.append(h("div", { class: "task-bar" }, this.#bar, h("span", { class: "spacer" }), this.closeButton()), this.askPlace, this.#scroll);
     this.#form.hidden = true;
-    this.addEventListener("acted", () => this.#changed());
+    this.addEventListener("acted", () => {
+      this.#title.focus({ preventScroll: true }); // the button that acted goes away
+      this.#changed();
+    });
     this.addEventListener("written", () => this.#changed());
     this.addEventListener("edit", () => this.#edit());
     this.#form.addEventListener("saved", ({ detail }) => this.#saved(detail));
@@ -67,10 +69,12 @@ export class TaskDialog extends RoutedDialog {
     this.#endEdit();
     this.#refused.clear();
     this.#sections.clear();
+    this.#actions.clear();
     this.#reading.hidden = true;
     this.#page.hidden = true;
     const known = store.task(id);
     if (known) this.#head(known);
+    else fill(this.#bar);
     this.#scroll.scrollTop = 0;
     this.#title.focus();
     this.#refresh();
@@ -140,6 +144,7 @@ export class TaskDialog extends RoutedDialog {
     this.#refused.clear();
     if (!this.#seen.changed("details", details)) return;
     this.#draw();
+    if (first && !this.#page.contains(document.activeElement)) this.#title.focus();
     if (first) this.#timeline.load(details.task.id);
     else this.#timeline.refresh();
   }
@@ -147,7 +152,6 @@ export class TaskDialog extends RoutedDialog {
   #draw() {
     const { task, comments } = this.#details;
     this.#head(task);
-    this.#actions.show(task);
     this.#sections.show(this.#details);
     this.#comments.show(task.id, comments);
     this.#reading.hidden = !this.#form.hidden;
@@ -158,14 +162,14 @@ export class TaskDialog extends RoutedDialog {
     this.#last = this.shown;
     fill(this.#title, task.title);
     fill(this.#bar, status(task), h("span", { class: "mono soft" }, shortId(task.id)),
-      copyButton(() => new URL(router.href({ task: task.id, new: "" }), location.href).href, "Copy the link"));
+      copyButton(() => new URL(`/?task=${task.id}`, location.href).href, "Copy the link"));
+    this.#actions.show(task);
     this.#facts.show(task);
   }
 
   #edit() {
     if (!this.#details || store.readOnly || !this.#form.hidden || !this.#actions.querySelector('[data-action="edit"]')) return false;
     this.#form.hidden = false;
-    this.#actions.hidden = true;
     this.#reading.hidden = true;
     this.#form.open(this.#details.task);
     return true;
@@ -175,9 +179,10 @@ export class TaskDialog extends RoutedDialog {
     const was = !this.#form.hidden;
     this.#form.clear();
     this.#form.hidden = true;
-    this.#actions.hidden = false;
     this.#reading.hidden = false;
-    if (was && this.dialog.open) this.#title.focus();
+    if (!was || !this.dialog.open) return;
+    this.#scroll.scrollTop = 0;
+    this.#title.focus();
   }
 
   #saved({ warnings }) {

@@ -26,10 +26,10 @@ export class TaskFacts extends HTMLElement {
     const fold = this.querySelector("details");
     const open = fold ? fold.open : !matchMedia("(max-width: 759px)").matches;
     this.#task = task;
-    swap(this,
+    swap(this, h("div", { class: "facts-column" },
       h("h3", { class: "visually-hidden" }, "Facts"),
       list(now(task)),
-      h("details", { class: "facts-record", open }, h("summary", {}, "Record"), list(record(task))));
+      h("details", { class: "facts-record", open }, h("summary", {}, "Record"), list(record(task)))));
     this.#tick();
   }
 
@@ -60,7 +60,7 @@ function now(task) {
     ["Attempts", `${task.attempts} of ${task.max_attempts}`],
     ["Approval", task.needs_approval && "by a person"],
     ["Deadline", task.due_at && deadline(task)],
-    ["Not before", task.not_before && !isFinal(task) && when(task.not_before)],
+    ["Not before", task.status === "queued" && task.not_before && when(task.not_before)],
     ["Tags", task.tags.length > 0 && h("span", { class: "facts-tags" }, ...task.tags.map((tag) => h("span", { class: "chip", dir: "auto" }, tag)))],
   ];
 }

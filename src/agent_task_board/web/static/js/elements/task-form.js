@@ -142,6 +142,8 @@ export class TaskForm extends HTMLElement {
       h("h3", { class: "part-title" }, icon("warning"), "The task changed while you were editing"),
       changedMeanwhile(before, data.task, touched),
       h("div", { class: "action-row" }, anyway, theirs)));
+    this.#save.hidden = true; // one button for it, beside what it overrules
+    anyway.focus({ preventScroll: true });
     this.#conflict.scrollIntoView({ block: "nearest" });
   }
 

@@ -10,7 +10,7 @@ import { router } from "../router.js";
 import { isFinal, shortId, statusOf } from "../status.js";
 import { duration, stamp } from "../time.js";
 
-const ATTEMPTS = 10;
+const SHOWN = 10; // entries of a list until the rest is asked for
 
 const OUTCOMES = {
   completed: { label: "Completed", icon: "done", css: "is-done" },
@@ -43,7 +43,7 @@ export class TaskSections extends HTMLElement {
       dependencies.length > 0 && section("Waits for", links(dependencies)),
       dependents.length > 0 && section("Is waited for by", links(dependents)),
     ]);
-    this.#draw("attempts", attempts, () => attempts.length > 0 && section("Attempts", tries(attempts)));
+    this.#draw("attempts", [attempts, task.lease_expired, task.result], () => attempts.length > 0 && section("Attempts", tries(attempts, task)));
   }
 
   /** Forgets the task shown, so that the next one is drawn in full. */
@@ -83,12 +83,30 @@ function result(value) {
 }
 
 function artifacts(paths) {
-  return h("ul", { class: "artifacts" }, ...paths.map((path) =>
-    h("li", {}, h("bdi", { class: "mono" }, path), copyButton(() => path, `Copy the path ${path}`))));
+  return longList("ul", "artifacts", paths, (path) =>
+    h("li", { tabIndex: -1 }, h("bdi", { class: "mono" }, path), copyButton(() => path, `Copy the path ${path}`)));
 }
 
 function links(tasks) {
-  return h("ul", { class: "task-links" }, ...tasks.map((task) => h("li", {}, taskRow(task))));
+  return longList("ul", "task-links", tasks, (task) => h("li", { tabIndex: -1 }, taskRow(task)));
+}
+
+function tries(attempts, task) {
+  return longList("ol", "attempts", [...attempts].reverse(), (attempt) => one(attempt, task));
+}
+
+/** A list of its first entries, and a button for the others. */
+function longList(tag, css, items, make) {
+  const list = h(tag, { class: css }, items.slice(0, SHOWN).map(make));
+  const left = items.length - SHOWN;
+  if (left <= 0) return list;
+  const more = h("button", { type: "button", class: "button" }, `Show ${left} more`);
+  more.addEventListener("click", () => {
+    for (const item of items.slice(SHOWN)) list.append(make(item));
+    more.remove();
+    list.children[SHOWN].focus();
+  });
+  return [list, more];
 }
 
 /** A link to a task with its status and short id. */
@@ -98,22 +116,10 @@ export function taskRow(task) {
     icon(name, label), h("span", { class: "task-row-title", dir: "auto" }, task.title), h("span", { class: "mono soft" }, shortId(task.id)));
 }
 
-function tries(attempts) {
-  const newest = [...attempts].reverse();
-  const list = h("ol", { class: "attempts" }, ...newest.slice(0, ATTEMPTS).map(one));
-  const left = newest.length - ATTEMPTS;
-  if (left <= 0) return list;
-  const more = h("button", { type: "button", class: "button" }, `Show ${left} earlier`);
-  more.addEventListener("click", () => {
-    list.append(...newest.slice(ATTEMPTS).map(one));
-    more.remove();
-    list.children[ATTEMPTS].focus();
-  });
-  return [list, more];
-}
-
-function one(attempt) {
-  const { label, icon: name, css } = OUTCOMES[attempt.outcome] ?? { label: "At work", icon: "running", css: "is-progress" };
+function one(attempt, task) {
+  const open = task.lease_expired ? OUTCOMES.expired : { label: "At work", icon: "running", css: "is-progress" };
+  const { label, icon: name, css } = OUTCOMES[attempt.outcome] ?? open;
+  const isOwn = attempt.result !== null && JSON.stringify(attempt.result) !== JSON.stringify(task.result);
   const length = attempt.ended_at ? duration(Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) : stamp(attempt.claimed_at, { elapsed: true });
   return h("li", { class: "attempt", tabIndex: -1 },
     h("div", { class: "attempt-line" },
@@ -124,7 +130,7 @@ function one(attempt) {
       h("span", { class: "soft attempt-when" }, stamp(attempt.claimed_at, { relative: true }))),
     attempt.note && h("div", { class: "prose attempt-words" }, markdown(attempt.note)),
     attempt.error && h("p", { class: "attempt-words attempt-error", dir: "auto" }, attempt.error),
-    attempt.result !== null && h("details", { class: "attempt-words" }, h("summary", {}, "Result of this attempt"), result(attempt.result)));
+    isOwn && h("details", { class: "attempt-words" }, h("summary", {}, "Result of this attempt"), result(attempt.result)));
 }
 
 customElements.define("atb-task-sections", TaskSections);
