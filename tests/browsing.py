@@ -50,6 +50,12 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) 
 });
 """
 
+WHOLE = """
+Promise.all([...document.querySelectorAll(":not(:defined)")].map((part) => customElements.whenDefined(part.localName)))
+  .then(() => true)
+"""
+"""Some parts of the page are fetched after the first paint."""
+
 
 class MissingBrowserError(Exception):
     """There is no browser to test with; the message says what is missing."""
@@ -104,7 +110,7 @@ class Visit:
         self.complaints: list[str] = []
 
     def __call__(self, server: InThread, path: str = "/", *, script: str = "", **options: Any) -> Page:
-        """Open a page of a server and wait until the board stands there, or what is said instead of it.
+        """Open a page of a server and wait until it is whole: the board, or what is said instead of it.
 
         ``script`` runs in the page before anything of its own; ``options`` are those of a browser context.
         """
@@ -116,6 +122,7 @@ class Visit:
         page = context.new_page()
         page.goto(server.url.rstrip("/") + path)
         expect(page.locator("atb-card, .board-message:visible, .graph-node, .tile").first).to_be_attached()
+        page.evaluate(WHOLE)
         return page
 
     def allow(self, *parts: str) -> None:

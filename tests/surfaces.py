@@ -134,8 +134,12 @@ class Http(Surface):
     def begin(self) -> None:
         """Put an empty board in the place of the one before, and come by a new connection."""
         super().begin()
-        self._client.__exit__()
+        self.close()
         self._client = self._server.client()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.__exit__()
 
     def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send a request; its status belongs to its envelope."""
@@ -186,7 +190,11 @@ def _command_line(directory: Path) -> Iterator[Surface]:
 def _http(directory: Path, kind: type[Http] = Http) -> Iterator[Surface]:
     clock = Clock()
     with serving(directory / "data", clock=clock, person=Actor(PERSON, "human")) as server:
-        yield kind(directory, clock, server)
+        surface = kind(directory, clock, server)
+        try:
+            yield surface
+        finally:
+            surface.close()
 
 
 SURFACES: dict[str, Callable[[Path], AbstractContextManager[Surface]]] = {

@@ -11,6 +11,7 @@ import pytest
 from agent_task_board import instants
 from tests.browsing import SOON, card, column, expect, expect_page, task_page
 from tests.command_line import Terminal
+from tests.serving import eventually
 from tests.support import Clock, bring_to, hold, last_event, open_board, refused
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def test_notifications_are_asked_for_by_a_click_and_come_while_one_looks_elsewhe
     assert page.evaluate("asked") == 1
     server.board.add("late", due_at="2020-01-01")
     page.evaluate("away = true; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_function("shown.length === 1")
+    eventually(lambda: page.evaluate("shown.length") == 1)
     assert page.evaluate("shown") == ["Overdue: late"]
 
 
@@ -164,7 +165,7 @@ def test_work_is_returned_with_a_note_only(server: InThread, visit: Visit) -> No
     assert server.board.show(held.id)["task"]["status"] == "review"
     note.fill("the colours are missing")
     press_button(dialog, "Return")
-    expect(dialog.locator("atb-task-facts")).to_contain_text("Queued")
+    expect(dialog.locator("atb-task-timeline")).to_contain_text("returned the task")
     event = last_event(server.board, held.id)
     assert (event["kind"], event["data"]["note"]) == ("rejected", "the colours are missing")
 

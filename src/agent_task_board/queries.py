@@ -328,6 +328,12 @@ class Queries(Core):
             if day in calendar
         ]
 
+    def revision(self) -> int:
+        """Return the number that grows with every write to any task."""
+        with self._db.read() as tx:
+            number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
+        return number
+
     def nothing_ready(self, agent: str, *, queues: Sequence[str] = (), tags: Sequence[str] = ()) -> list[str]:
         """Say in sentences why a claim with these arguments finds nothing: what there is, and what it waits for.
 

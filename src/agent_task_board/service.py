@@ -6,8 +6,8 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``claiming.py``           claim, resume, heartbeat, complete, fail, release, handoff, tick
 ``review.py``             approve, reject
 ``editing.py``            add, update, reassign, retry, cancel, comment
-``queries.py``            list_tasks, show, events, agents, stats, nothing_ready
-``snapshot.py``           snapshot, revision
+``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
+``snapshot.py``           snapshot
 ``transfer.py``           import_tasks
 ``core.py``               what they share: tokens, attempts, events, refusals
 ========================  ==========================================================================
@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from .editing import Editing
 from .queries import Queries
-from .snapshot import Snapshots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .identity import Actor
+    from .snapshot import Snapshot
     from .transfer import Imported
 
 
-class Board(Editing, Queries, Snapshots):
+class Board(Editing, Queries):
     """One task board, in a data directory of this machine.
 
     Safe to use from several threads and after ``fork``; every method is one transaction. Arguments are checked, and
@@ -56,3 +56,9 @@ class Board(Editing, Queries, Snapshots):
         from .transfer import import_tasks
 
         return import_tasks(self, data, actor)
+
+    def snapshot(self, known: Snapshot | None = None) -> Snapshot:
+        """Return the board as one JSON text; ``known`` itself when that still holds, which costs next to nothing."""
+        from .snapshot import take
+
+        return take(self, known)

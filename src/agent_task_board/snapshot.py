@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 from . import instants
-from .core import Core
 from .model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+
+    from .service import Board
 
 SHOWN = 10_000
 """Tasks that a snapshot holds, at most."""
@@ -70,50 +71,37 @@ class Snapshot:
         )
 
 
-class Snapshots(Core):
-    """The board as one text, and its revision."""
-
-    def revision(self) -> int:
-        """Return the number that grows with every write to any task."""
-        with self._db.read() as tx:
-            return _revision(tx)
-
-    def snapshot(self, known: Snapshot | None = None) -> Snapshot:
-        """Return the board as it is now; ``known`` itself when that still holds, which costs next to nothing."""
-        with self._db.read() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            revision, file = _revision(tx), self._db.file_id()
-            if known is not None and known.holds(revision, instant, file):
-                return known
-            counts = dict.fromkeys(STATUSES, 0)
-            for status, count in tx.execute("SELECT status, sum(tasks) FROM tally GROUP BY status"):
-                counts[status] = count
-            unfinished = sum(count for status, count in counts.items() if status not in FINAL)
-            order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
-            tasks: list[str] = []
-            for chosen in (_UNFINISHED.format(order=order), _FINISHED):
-                tasks += [
-                    row[0]
-                    for row in tx.execute(
-                        f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
-                        {"now": now, "left": SHOWN - len(tasks)},
-                    )
-                ]
-            since, until = _instants_around(tx, now)
-        head = {
-            "counts": counts,
-            "truncated": sum(counts.values()) > len(tasks),
-            "revision": revision,
-            "timezone": self.settings.timezone,
-        }
-        text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
-        return Snapshot(text, revision, since, until, file)
-
-
-def _revision(tx: sqlite3.Connection) -> int:
-    number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
-    return number
+def take(board: Board, known: Snapshot | None) -> Snapshot:
+    """Return the board as it is now; ``known`` itself when that still holds."""
+    with board._db.read() as tx:
+        instant = board._clock()
+        now = instants.to_text(instant)
+        revision, file = tx.execute("SELECT revision FROM board").fetchone()[0], board._db.file_id()
+        if known is not None and known.holds(revision, instant, file):
+            return known
+        counts = dict.fromkeys(STATUSES, 0)
+        for status, count in tx.execute("SELECT status, sum(tasks) FROM tally GROUP BY status"):
+            counts[status] = count
+        unfinished = sum(count for status, count in counts.items() if status not in FINAL)
+        order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
+        tasks: list[str] = []
+        for chosen in (_UNFINISHED.format(order=order), _FINISHED):
+            tasks += [
+                row[0]
+                for row in tx.execute(
+                    f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
+                    {"now": now, "left": SHOWN - len(tasks)},
+                )
+            ]
+        since, until = _instants_around(tx, now)
+    head = {
+        "counts": counts,
+        "truncated": sum(counts.values()) > len(tasks),
+        "revision": revision,
+        "timezone": board.settings.timezone,
+    }
+    text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
+    return Snapshot(text, revision, since, until, file)
 
 
 def _instants_around(tx: sqlite3.Connection, now: str) -> tuple[int, int | None]:
