@@ -13,7 +13,7 @@ import contextlib
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -95,9 +95,24 @@ def browser() -> Iterator[Browser]:
         with chromium() as browser:
             yield browser
     except MissingBrowserError as error:
-        if os.environ.get("ATB_REQUIRE_BROWSER") == "1":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+        do_without(str(error))
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Return the script of axe-core."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+    except ImportError:
+        do_without("the Python package axe-playwright-python is not installed")
+    return str(Axe().axe_script)
+
+
+def do_without(reason: str) -> NoReturn:
+    """Skip the test, or fail it where nothing may be missing."""
+    if os.environ.get("ATB_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 class Visit:

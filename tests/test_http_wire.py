@@ -1149,6 +1149,14 @@ def test_a_stream_resumes_from_a_number_only(server: InThread, last: bytes) -> N
         assert client.get("/api/stream", b"Last-Event-ID: 1", b"Last-Event-ID: 1").status == 400
 
 
+@pytest.mark.parametrize("after", ["-1", "99999999999999999999", "x", ""])
+def test_a_stream_that_cannot_begin_is_refused_before_it_begins(server: InThread, after: str) -> None:
+    with server.wire() as client:
+        answer = safe(client.get(f"/api/stream?after={after}"))
+        assert (answer.status, answer.code) == (400, "invalid_input")
+        assert client.get("/healthz").status == 200
+
+
 def test_there_are_32_streams_at_most_and_one_that_was_left_makes_room(
     own: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1434,7 +1442,7 @@ def test_no_mutation_of_a_request_gets_more_than_answers(own: InThread) -> None:
             request(own, b'GET / HTTP/1.1\r\nHOSTIf-None-Match: W/"x", "y"\r\n\r\n'),
         ]
     statuses = set()
-    for text, _ in zip(_mutations(chance, good), range(3_000), strict=False):
+    for text, _ in zip(_mutations(chance, good), range(2_000), strict=False):
         with own.wire() as client:
             client.send(text)
             client.socket.shutdown(socket.SHUT_WR)

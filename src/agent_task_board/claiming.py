@@ -11,7 +11,6 @@ from .core import (
     WAIT_HIGH,
     Core,
     actual,
-    as_agent,
     call_digest,
     changes,
     digest,
@@ -114,7 +113,7 @@ class Claiming(Core):
             instant = self._clock()
             now = instants.to_text(instant)
             name = self._known_as(tx, name)
-            by = as_agent(self._caller(actor) if actor else Actor(name, AGENT))
+            by = self._holder(tx, actor, name)
             earlier = self._repeated(tx, request_id, arguments, instant)
             if earlier is not None:
                 return self._claim_again(tx, earlier, name, instant, None if lease is None else length, by)
@@ -230,7 +229,7 @@ class Claiming(Core):
             now = instants.to_text(instant)
             name = self._known_as(tx, name)
             before = self._row(tx, task)
-            by = as_agent(self._caller(actor) if actor else Actor(name, AGENT))
+            by = self._holder(tx, actor, name)
             receipt = self._renew_token(tx, before, name, instant, length, by)
             if receipt is not None:
                 return receipt
@@ -345,7 +344,9 @@ class Claiming(Core):
             changed = changes(before, after)
             if changed["changes"] or note is not None:
                 kind = "started" if before["status"] != after["status"] else "progressed"
-                self._record(tx, after, kind, self._holder(actor, before), now, {**changed, "note": note})
+                self._record(
+                    tx, after, kind, self._holder(tx, actor, before["claimed_by"]), now, {**changed, "note": note}
+                )
         return Grant(Task.from_row(after, now), lease_of(after, token))
 
     def complete(
@@ -559,14 +560,15 @@ class Claiming(Core):
             tx, after, outcome, now, token_hash=token_hash, result=result, error=error, note=note
         )
         data = {**changes(before, after), "attempt": number, "error": error, "note": note}
-        self._record(tx, after, outcome, self._holder(actor, before), now, data)
+        self._record(tx, after, outcome, self._holder(tx, actor, before["claimed_by"]), now, data)
 
     @staticmethod
     def _seen(tx: sqlite3.Connection, agent: str, now: str) -> None:
         tx.execute("UPDATE agent SET last_seen_at = ? WHERE name = ?", (now, agent))
 
-    def _holder(self, actor: Actor | None, before: TaskRow) -> Actor:
-        return as_agent(self._caller(actor)) if actor else Actor(before["claimed_by"], AGENT)
+    def _holder(self, tx: sqlite3.Connection, actor: Actor | None, agent: str) -> Actor:
+        """Return who acts under a lease: the actor given, as its name was first written, else the agent itself."""
+        return Actor(self._known_as(tx, self._caller(actor).name) if actor else agent, AGENT)
 
     def tick(self) -> dict[str, Any]:
         """Do what time alone brings about: take back expired leases and promote delayed tasks.

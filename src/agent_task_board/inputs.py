@@ -202,6 +202,8 @@ def _check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
                 below.extend(item.values())
             elif isinstance(item, (list, tuple)):
                 below.extend(item)
+            elif isinstance(item, _Unfit):
+                raise _refuse(field, item.what, item.hint)
             else:
                 raise _refuse(field, f"has a value that JSON cannot hold ({type(item).__name__})")
         level = below
@@ -214,31 +216,62 @@ def parse_json(source: str, field: str, *, depth: int = JSON_DEPTH) -> Any:
         InvalidInput: malformed, ``NaN`` or ``Infinity``, a key twice in one object, a lone surrogate,
             an integer beyond 64 bits, or nested too deep.
     """
+    value = _loads(source, field)
+    _check_json(value, field, depth)
+    return value
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+
+def parse_object(source: str, field: str) -> dict[str, Any]:
+    """Read a JSON object as strictly, and refuse what is wrong with a value under the name that it has there.
+
+    Raises:
+        InvalidInput: as ``parse_json``, or no object.
+    """
+    value = _loads(source, field)
+    if isinstance(value, _Unfit):
+        raise _refuse(field, value.what)
+    if not isinstance(value, dict):
+        raise _refuse(field, f"must be a JSON object, not {_kind(value)}")
+    for name, item in value.items():
+        if not _is_unicode(name):
+            raise _refuse(field, "has a lone surrogate")
+        _check_json(item, name)
+    return value
+
+
+class _Unfit:
+    """Stands in a value for what JSON allows no program to write."""
+
+    __slots__ = ("hint", "what")
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        self.what = what
+        self.hint = hint
+
+
+def _loads(source: str, field: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> Any:
         found = dict(pairs)
         if len(found) != len(pairs):
             seen: set[str] = set()
             twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise _refuse(field, f"has the key {twice[:60]!r} twice in one object")
+            return _Unfit(f"has the key {twice[:60]!r} twice in one object")
         return found
 
     def constant(word: str) -> Any:
-        raise _refuse(field, f"has {word}, which is not JSON")
+        return _Unfit(f"has {word}, which is not JSON")
 
-    def whole(digits: str) -> int:
+    def whole(digits: str) -> Any:
         if len(digits) > 20:  # int() itself refuses thousands of digits, with an error of its own
-            raise _refuse(field, "has an integer beyond 64 bits", "Send such a number as text.")
+            return _Unfit("has an integer beyond 64 bits", "Send such a number as text.")
         return int(digits)
 
     try:
-        value = json.loads(source, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
+        return json.loads(source, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
     except RecursionError:
-        raise _refuse(field, f"is nested more than {depth} levels deep") from None
+        raise _refuse(field, f"is nested more than {JSON_DEPTH} levels deep") from None
     except ValueError as error:
         raise _refuse(field, f"is not JSON: {error}") from None
-    _check_json(value, field, depth)
-    return value
 
 
 def one_of(value: object, field: str, allowed: Iterable[str]) -> str:

@@ -58,8 +58,8 @@ class Snapshot:
 
     @property
     def tag(self) -> str:
-        """The revision and the latest passed instant: derived fields change with time alone."""
-        return f"{self.revision}-{self._since:x}"
+        """Revision, latest passed instant (derived fields change with time alone), and which file it is."""
+        return f"{self.revision}-{self._since:x}-{self._file[1] if self._file else 0:x}"
 
     def holds(self, revision: int, now: int, file: tuple[int, int] | None) -> bool:
         """Say whether nothing has changed: no write, no instant that derived fields go by, not the file itself."""

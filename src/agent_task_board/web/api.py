@@ -175,7 +175,7 @@ def add(call: Call) -> Response:
         fields["agent"] = fields["assignee"]
     receipt = call.board.add(
         call.need("title"),
-        depends_on=call.body.get("blocked_by") or (),
+        depends_on=call.body["blocked_by"] if call.body.get("blocked_by") is not None else (),
         actor=call.speaker() or (None if "agent" in fields else call.api.person),
         **fields,
     )
@@ -247,8 +247,10 @@ def claim(call: Call) -> Response:
 
 def claim_next(call: Call) -> Response:
     """Claim the best task that is ready, or say why there is none."""
-    queue = call.body.get("queue")
-    chosen = {"queues": [queue] if isinstance(queue, str) else queue or (), "tags": call.body.get("tags") or ()}
+    chosen = call.given("queue", "tags")
+    if "queue" in chosen:
+        queue = chosen.pop("queue")
+        chosen["queues"] = [queue] if isinstance(queue, str) else queue
     return _granted(call, call.need("agent"), **chosen)
 
 

@@ -143,6 +143,14 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
             raise InvalidInput(f"{name[:60]}: there is no such {what} here", hint=hint, field=name[:60])
 
 
+def as_sent(error: InvalidInput) -> InvalidInput:
+    """Return a refusal that names a field as bodies do: ``blocked_by`` where the service says ``depends_on``."""
+    if error.details.get("field") == "depends_on":
+        error.details["field"] = "blocked_by"
+        error.message = error.message.replace("depends_on:", "blocked_by:", 1)
+    return error
+
+
 def read_body(content: bytes, route: Route) -> dict[str, Any]:
     """Return the fields of a body.
 
@@ -152,10 +160,8 @@ def read_body(content: bytes, route: Route) -> dict[str, Any]:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"body: not UTF-8 at byte {error.start:,}", field="body") from None
-    body = inputs.parse_json(text or "{}", "body", depth=inputs.JSON_DEPTH + 1)
-    if not isinstance(body, dict):
-        raise InvalidInput("body: must be a JSON object", field="body")
+        raise InvalidInput(f"request: not UTF-8 at byte {error.start:,}", field="request") from None
+    body = inputs.parse_object(text or "{}", "request")
     check_names(body, route.fields(), "field")
     return body
 

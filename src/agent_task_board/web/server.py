@@ -14,7 +14,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from ..errors import BoardError, Busy, NotPermitted, Unusable
+from ..errors import BoardError, Busy, InvalidInput, NotPermitted, Unusable
 from . import documentation, fields, openapi, pages, routes, security, stream
 from .api import Api, Call
 from .messages import JSON, BadRequest, Response, refusal
@@ -210,7 +210,10 @@ class Server(ThreadingHTTPServer):
 
     def _answer(self, route: Route, call: Call) -> Response | int:
         if route.handler is not None:
-            return route.handler(call)
+            try:
+                return route.handler(call)
+            except InvalidInput as error:
+                raise fields.as_sent(error) from error.__cause__
         if route.answer == "stream":
             if call.head.method == "HEAD":
                 return Response(200, b"", [("Content-Type", "text/event-stream")])

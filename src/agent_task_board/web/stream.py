@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+from .. import inputs
 from ..errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ def start(head: Head, board: Board, after: int | None) -> int:
             raise InvalidInput(f"Last-Event-ID: {last[:60]!r} is not the number of an event", field="Last-Event-ID")
         return int(last)
     if after is not None:
-        return after
+        return inputs.integer(after, "after", 0, 2**62)
     newest = board.events(before=0, limit=1)["events"]
     return newest[0]["seq"] if newest else 0
 
