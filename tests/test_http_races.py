@@ -6,6 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
+from threading import BrokenBarrierError
 from typing import TYPE_CHECKING, Any
 
 from agent_task_board.cli import main
@@ -84,10 +85,20 @@ def race(directory: Path, racers: dict[str, Callable[[list[str], Barrier], Outco
         board.import_tasks([{"title": f"Round {number}"} for number in range(ROUNDS)])
         ids = [task.id for task in board.list_tasks(limit=ROUNDS).tasks]
     start = SPAWN.Barrier(len(racers))
+
+    def run(racer: Callable[[list[str], Barrier], Outcomes]) -> Outcomes:
+        try:
+            return racer(ids, start)
+        except BaseException:
+            start.abort()  # or all others would wait for this one
+            raise
+
     with ThreadPoolExecutor(len(racers)) as pool:
-        begun = {agent: pool.submit(racer, ids, start) for agent, racer in racers.items()}
-        raced = {agent: future.result() for agent, future in begun.items()}
-    return assert_one_winner_a_round(directory, ids, raced)
+        begun = {agent: pool.submit(run, racer) for agent, racer in racers.items()}
+    faults = [fault for future in begun.values() if (fault := future.exception()) is not None]
+    for fault in sorted(faults, key=lambda fault: isinstance(fault, BrokenBarrierError)):
+        raise fault
+    return assert_one_winner_a_round(directory, ids, {agent: future.result() for agent, future in begun.items()})
 
 
 def http_racer(port: int, agent: str) -> Callable[[list[str], Barrier], Outcomes]:

@@ -93,8 +93,10 @@ class Database:
     def close(self) -> None:
         """Close every connection of this process."""
         pid = os.getpid()
-        for key in [key for key in self._sessions if key[0] == pid]:
-            self._sessions.pop(key).close()
+        for key in list(self._sessions):
+            session = self._sessions.pop(key, None) if key[0] == pid else None
+            if session is not None:  # else its thread has just left
+                session.close()
 
     def leave_thread(self) -> None:
         """Close the connection of this thread, which is about to end."""

@@ -71,7 +71,7 @@ def _run(server: Server, board: Board) -> None:
     except _Terminated:
         pass
     finally:
-        board.close()
+        board.leave_thread()  # not close(): that would wait for a request that still waits for the write lock
 
 
 def _stop(*_: object) -> NoReturn:

@@ -138,7 +138,7 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
         if name not in allowed:
             from difflib import get_close_matches
 
-            near = _FIELD_ELSEWHERE.get(name) or next(iter(get_close_matches(name, allowed, n=1)), None)
+            near = _FIELD_ELSEWHERE.get(name) or next(iter(get_close_matches(name[:60], allowed, n=1)), None)
             hint = f"Did you mean {near!r}?" if near in allowed else f"It takes: {', '.join(allowed) or 'none'}."
             raise InvalidInput(f"{name[:60]}: there is no such {what} here", hint=hint, field=name[:60])
 

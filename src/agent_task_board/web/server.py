@@ -7,6 +7,7 @@ reach, so ``wire.py`` reads them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import socket
 import sys
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 256
 """Connections at once."""
+FILES = 2_048
+"""Files that they may have open: each a socket, the board, its log, and the two locks of its turnstile."""
 PACKED = 4_096
 """Bytes from which on an answer is compressed."""
 GRACE = 2.0
@@ -82,9 +85,8 @@ class Server(ThreadingHTTPServer):
         self._open: dict[Connection, float] = {}
         self._lock = threading.Lock()
         try:
-            family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-                0
-            ]
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, _, _, _, address = found[0]
             self.is_remote = not security.is_loopback(str(address[0]))
             if self.is_remote and not allow_remote:
                 raise NotPermitted(
@@ -98,7 +100,11 @@ class Server(ThreadingHTTPServer):
                 f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
                 hint="Another program may listen there: choose another --port, or 0 for any free one.",
             ) from error
-        self.hosts = security.Hosts(self.server_address[1], str(address[0]), allow_hosts)
+        try:
+            self.hosts = security.Hosts(self.server_address[1], str(address[0]), allow_hosts)
+        except InvalidInput:
+            self.server_close()
+            raise
 
     @property
     def url(self) -> str:
@@ -114,45 +120,68 @@ class Server(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()[:2]
 
     def run(self) -> None:
-        """Serve until another thread, or a signal, stops it."""
+        """Serve until ``shutdown()`` in another thread, or an exception that a signal raises, ends it."""
+        _allow_files()
         try:
             self.serve_forever(poll_interval=0.2)
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """Take no more connections, end the streams, and leave requests on their way a moment to finish."""
+        """Take no more connections, end the streams, and leave requests on their way a moment to finish.
+
+        One that waits for the write lock may still be there afterwards; it has changed nothing.
+        """
         self.stopping.set()
         self.server_close()
         deadline = time.monotonic() + GRACE
-        while time.monotonic() < deadline:
+        while self._open and time.monotonic() < deadline:
             with self._lock:
-                busy = [connection for connection in self._open if not connection.is_waiting]
-                for connection in self._open.keys() - busy:
-                    connection.hang_up()
-            if not busy:
-                break
+                for connection in self._open:
+                    if connection.is_waiting:
+                        connection.hang_up()
             time.sleep(0.02)
 
     # Connections
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take a connection; where no file is left for it, make room first, or this would be tried without end."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                with self._lock:
+                    self._make_room()
+                self.stopping.wait(0.05)
+            raise
+
+    def _make_room(self) -> bool:
+        waiting = [known for known in self._open if known.is_waiting]
+        oldest = min(waiting, key=self._open.__getitem__, default=None)
+        if oldest is None:
+            return False
+        del self._open[oldest]
+        oldest.hang_up()
+        return True
+
     def enter(self, connection: Connection) -> None:
         """Register a connection; where there are too many, hang up on the one that has waited longest."""
         with self._lock:
-            if len(self._open) >= CONNECTIONS:
-                waiting = [known for known in self._open if known.is_waiting]
-                oldest = min(waiting, key=self._open.__getitem__, default=None)
-                if oldest is None:
-                    raise Busy("the server has too many connections")
-                del self._open[oldest]
-                oldest.hang_up()
+            if len(self._open) >= CONNECTIONS and not self._make_room():
+                raise Busy("the server has too many connections")
             self._open[connection] = time.monotonic()
 
     def waits(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits for a request, or works on one."""
+        """Note whether a connection waits for a request, or works on one.
+
+        Raises:
+            Gone: it had to make room for another.
+        """
         with self._lock:
+            if connection not in self._open:
+                raise Gone
             connection.is_waiting = is_waiting
-            if connection in self._open and is_waiting:
+            if is_waiting:
                 self._open[connection] = time.monotonic()
 
     def leave(self, connection: Connection) -> None:
@@ -235,7 +264,13 @@ class Server(ThreadingHTTPServer):
             headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
             connection.send(Response(200, b"", headers, close=True), has_length=False)
             for message in stream.messages(self.api.board, after, self.stopping):
+                if connection.wire.has_left():
+                    break
                 connection.wire.send(message)
+        except Gone:
+            raise
+        except Exception:  # too late for a refusal: the client would read it as an event
+            self.handle_error()
         finally:
             self._streams.release()
 
@@ -266,8 +301,8 @@ class Connection(BaseHTTPRequestHandler):
 
     def finish(self) -> None:
         """Let the connection go, with its connection to the board."""
+        self.server.api.board.leave_thread()  # first: a server that stops waits for it
         self.server.leave(self)
-        self.server.api.board.leave_thread()
 
     def hang_up(self) -> None:
         """End a connection from another thread; whoever reads from it wakes up."""
@@ -299,8 +334,10 @@ class Connection(BaseHTTPRequestHandler):
             self.server.log(f"{head.method} {head.path} {response.status}")
         elif head is None:
             self.server.log(f"a malformed request {response.status}")
+        self.server.waits(self, False)
         self.send(response, head)
         if response.close:
+            self.server.waits(self, True)
             self.wire.drain()
         return not response.close
 
@@ -347,6 +384,17 @@ def _allow(error: BoardError) -> list[tuple[str, str]]:
     return [("Allow", error.details["allow"])] if error.http_status == 405 else []
 
 
+def _allow_files() -> None:
+    """Raise this process's own limit of open files, which is 256 or 1,024 on many systems."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def printable(line: str) -> str:
     """Return a line for a log or a terminal, whatever a request put into it."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
@@ -354,4 +402,5 @@ def printable(line: str) -> str:
 
 def to_standard_error(line: str) -> None:
     """Write a line of the log."""
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it: no reason to withhold an answer
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")

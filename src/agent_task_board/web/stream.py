@@ -31,7 +31,7 @@ def start(head: Head, board: Board, after: int | None) -> int:
     """Return the sequence number that a stream goes on after: the last one that the client saw, else the latest.
 
     Raises:
-        InvalidInput: ``Last-Event-ID`` is not such a number.
+        InvalidInput: ``Last-Event-ID``, or ``after``, is not such a number.
     """
     last = head.one("last-event-id")
     if last:
@@ -39,7 +39,7 @@ def start(head: Head, board: Board, after: int | None) -> int:
             raise InvalidInput(f"Last-Event-ID: {last[:60]!r} is not the number of an event", field="Last-Event-ID")
         return int(last)
     if after is not None:
-        return inputs.integer(after, "after", 0, 2**62)
+        return inputs.integer(after, "after", 0, 2**62)  # once the stream has begun, nothing can be refused
     newest = board.events(before=0, limit=1)["events"]
     return newest[0]["seq"] if newest else 0
 
@@ -63,3 +63,5 @@ def messages(board: Board, after: int, stopping: threading.Event) -> Iterator[by
         elif time.monotonic() - told > SILENCE:
             yield b": nothing new\n\n"
             told = time.monotonic()
+        else:
+            yield b""

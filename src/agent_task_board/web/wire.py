@@ -30,7 +30,7 @@ BODY_TIME = 15.0
 
 _END = re.compile(rb"\r?\n\r?\n")
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[\x20-\x7e\x80-\xff]|\t)*)")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")  # one way to match: no backtracking
 
 
 class Gone(Exception):
@@ -64,7 +64,8 @@ class Wire:
         self._body_was_read = False
         deadline = time.monotonic() + HEADER_TIME
         while True:
-            self._pending = self._pending.lstrip(b"\r\n") if self._pending[:1] in b"\r\n" else self._pending
+            while self._pending.startswith(b"\r\n"):
+                self._pending = self._pending[2:]
             end = _END.search(self._pending)
             if end is not None and end.end() <= HEADER:
                 head, self._pending = self._pending[: end.start()], self._pending[end.end() :]
@@ -87,7 +88,6 @@ class Wire:
             BadRequest: 408.
             Gone: the client left in the middle.
         """
-        self._body_was_read = True
         deadline = time.monotonic() + BODY_TIME
         parts, missing = [self._pending[:length]], length - len(self._pending)
         self._pending = self._pending[length:]
@@ -98,6 +98,7 @@ class Wire:
                 raise BadRequest(408, f"the body did not arrive within {BODY_TIME:g} seconds") from None
             parts.append(part)
             missing -= len(part)
+        self._body_was_read = True
         return b"".join(parts)
 
     def send(self, data: bytes) -> None:
@@ -114,9 +115,19 @@ class Wire:
 
     def is_in_doubt(self, head: Head) -> bool:
         """Say whether a body that was announced may still be on its way, so that no other request can be read."""
-        return not self._body_was_read and (
-            "transfer-encoding" in head.headers or head.headers.get("content-length", ["0"]) != ["0"]
-        )
+        lengths = head.headers.get("content-length")
+        announced = head.method not in ("GET", "HEAD") if lengths is None else lengths != ["0"]
+        return not self._body_was_read and (announced or "transfer-encoding" in head.headers)
+
+    def has_left(self) -> bool:
+        """Say whether the client has hung up; whatever else it sends is dropped."""
+        self._connection.settimeout(0)
+        try:
+            return not self._connection.recv(65_536)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def drain(self) -> None:
         """Let the client read the last answer: closing a socket with unread input would take it away again."""
@@ -167,6 +178,8 @@ def parse_head(head: bytes) -> Head:
     authority, path, query = _target(found[2])
     options = {option.strip().lower() for option in ",".join(headers.get("connection", ())).split(",")}
     is_old = found[4] == b"0"
+    if is_old:
+        headers.pop("expect", None)  # HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1)
     return Head(
         found[1].decode("ascii"),
         path,
@@ -189,6 +202,8 @@ def _target(target: bytes) -> tuple[str | None, str, str]:
     path, _, query = text.partition("?")
     if re.search(r"%(?![0-9A-Fa-f]{2})", path):
         raise BadRequest(400, "the path has a % that no two hexadecimal digits follow")
+    if "%2f" in path.lower():
+        raise BadRequest(400, "the path has an encoded slash")
     try:
         decoded = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
