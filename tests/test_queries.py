@@ -391,7 +391,8 @@ def test_agents_tell_what_they_hold_and_did_latest_seen_first(board: Board, cloc
     bring_to(board, "done", agent="bob")
     clock.advance(seconds=1)
     held = bring_to(board, "running", agent="ada")
-    board.heartbeat(held.id, held.token, progress=30)
+    board.heartbeat(held.id, held.token, progress=30, note="half way")
+    board.heartbeat(held.id, held.token)
     bring_to(board, "failed", agent="ada")
     board.add("given back")
     other = hold(board, "ada")
@@ -409,10 +410,22 @@ def test_agents_tell_what_they_hold_and_did_latest_seen_first(board: Board, cloc
             "claimed_at": "2026-11-30T00:53:21.000+00:00",
             "lease_expires_at": "2026-11-30T01:08:21.000+00:00",
             "lease_expired": False,
+            "renewed_at": "2026-11-30T00:53:21.000+00:00",
+            "note": "half way",
         }
     ]
     assert carol["last_seen_at"] is None
     assert carol["first_seen_at"] == "2026-11-30T00:53:20.000+00:00"
+
+
+def test_note_of_an_earlier_holder_is_not_told_as_the_present_one_s(board: Board, clock: Clock) -> None:
+    held = bring_to(board, "running")
+    board.heartbeat(held.id, held.token, note="ada was here")
+    clock.advance(seconds=1)
+    board.reassign(held.id, "bob")
+    hold(board, "bob", task=held.id)
+    notes = {agent["name"]: [task["note"] for task in agent["holds"]] for agent in board.agents()}
+    assert notes == {"ada": [], "bob": [None]}
 
 
 def test_agent_is_seen_at_each_lease_verb_but_not_when_its_lease_is_taken(board: Board, clock: Clock) -> None:
@@ -470,7 +483,40 @@ def test_stats_tell_how_long_work_takes(board: Board, clock: Clock) -> None:
     stats = board.stats()
     assert stats["cycle_time"] == {"tasks": 4, "median": 120.0, "p90": 180.0}
     assert stats["lead_time"] == {"tasks": 4, "median": 420.0, "p90": 480.0}
-    assert board.stats(days=1)["finished"] == [{"day": "2026-11-30", "done": 4, "failed": 0, "cancelled": 1}]
+    assert board.stats(days=1)["finished"] == [
+        {"day": "2026-11-30", "done": 4, "failed": 0, "cancelled": 1, "lead_time": 420.0, "cycle_time": 120.0}
+    ]
+    assert stats["by_agent"] == [
+        {
+            "agent": "ada",
+            "done": 4,
+            "failed": 0,
+            "cancelled": 0,
+            "cycle_time": {"tasks": 4, "median": 120.0, "p90": 180.0},
+        }
+    ]
+
+
+def test_stats_count_the_same_days_everywhere(board: Board, clock: Clock) -> None:
+    held = hold(board, task=board.add("task").task.id)
+    board.complete(held.id, held.token)
+    for hours in range(0, 49, 6):
+        stats = board.stats(days=2)
+        counted = sum(day["done"] for day in stats["finished"])
+        assert (counted, len(stats["by_agent"])) == (stats["lead_time"]["tasks"],) * 2, f"after {hours} hours"
+        clock.advance(minutes=360)
+    assert board.stats(days=2)["lead_time"]["tasks"] == 0
+
+
+def test_stats_tell_what_is_running_the_oldest_first(board: Board, clock: Clock) -> None:
+    first, second = (board.add(title).task.id for title in ("first", "second"))
+    hold(board, "bob", task=second)
+    clock.advance(seconds=90)
+    hold(board, task=first)
+    assert [(row["id"], row["claimed_by"], row["age"]) for row in board.stats()["running"]] == [
+        (second, "bob", 90.0),
+        (first, "ada", 0.0),
+    ]
 
 
 def test_stats_of_an_empty_board_have_no_times(board: Board) -> None:

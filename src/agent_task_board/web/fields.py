@@ -7,7 +7,7 @@ it to clients, and a test holds the two together.
 from __future__ import annotations
 
 from .. import inputs
-from ..errors import InvalidInput
+from ..errors import BoardError, InvalidInput
 from ..model import STATUSES
 from ..queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
 
@@ -143,7 +143,7 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
             raise InvalidInput(f"{name[:60]}: there is no such {what} here", hint=hint, field=name[:60])
 
 
-def as_sent(error: InvalidInput) -> InvalidInput:
+def as_sent(error: BoardError) -> BoardError:
     """Return a refusal that names a field as bodies do: ``blocked_by`` where the service says ``depends_on``."""
     if error.details.get("field") == "depends_on":
         error.details["field"] = "blocked_by"

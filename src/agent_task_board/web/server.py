@@ -15,7 +15,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from ..errors import BoardError, Busy, InvalidInput, NotPermitted, Unusable
+from ..errors import BoardError, Busy, InvalidInput, NotFound, NotPermitted, Unusable
 from . import documentation, fields, openapi, pages, routes, security, stream
 from .api import Api, Call
 from .messages import JSON, BadRequest, Response, refusal
@@ -241,7 +241,7 @@ class Server(ThreadingHTTPServer):
         if route.handler is not None:
             try:
                 return route.handler(call)
-            except InvalidInput as error:
+            except (InvalidInput, NotFound) as error:
                 raise fields.as_sent(error) from error.__cause__
         if route.answer == "stream":
             if call.head.method == "HEAD":

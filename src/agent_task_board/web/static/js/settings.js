@@ -31,7 +31,7 @@ export function setTheme(value) {
 /** The popover; `extra` are further rows (what the header has no room for on a phone). */
 export function settingsPopover(extra) {
   const name = h("input", { id: "settings-name", type: "text", maxLength: 100, autocomplete: "off", spellcheck: false, placeholder: "Login name of the server", "aria-describedby": "settings-name-hint" });
-  name.addEventListener("change", () => store.setMe(name.value));
+  name.addEventListener("input", () => store.setMe(name.value));
   const radios = THEMES.map(({ value, label }) => {
     const radio = h("input", { type: "radio", name: "theme", value });
     radio.addEventListener("change", () => setTheme(value));

@@ -19,8 +19,8 @@ export class ChipsField extends HTMLElement {
 
   /** All values, what still stands in the input included. */
   get values() {
-    const typed = this.#input.value.trim();
-    return typed && !this.#values.includes(typed) ? [...this.#values, typed] : [...this.#values];
+    const typed = this.#input.value.split(",").map((value) => value.trim()).filter(Boolean);
+    return [...new Set([...this.#values, ...typed])];
   }
 
   set values(values) {
