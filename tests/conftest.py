@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +12,26 @@ from tests.support import Clock, open_board
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from agent_task_board import Board
+
+
+LONGEST = """
+test_readme test_browser test_browser_views test_browser_trouble test_processes test_crash
+""".split()
+"""Files that take long; begun first, they do not keep one worker busy at the end while the other has nothing to do."""
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes that tests start, also where this one was told to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(Path(item.path).stem, len(LONGEST)))
 
 
 @pytest.fixture(autouse=True)

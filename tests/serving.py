@@ -333,7 +333,7 @@ def serving(
         if not read_only:
             board.make()
         server = Watched(board, **{"host": host, "port": 0, "person": MARIA, "log": log.append, **options})
-        thread = threading.Thread(target=server.run)
+        thread = threading.Thread(target=server.run, kwargs={"pause": 0.01})
         thread.start()
         running = InThread(server, board, log)
         try:

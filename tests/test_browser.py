@@ -15,7 +15,7 @@ from tests.support import Clock, bring_to, hold, last_event, open_board, refused
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
     from tests.browsing import Visit
     from tests.serving import InThread
@@ -303,6 +303,21 @@ def test_a_task_is_edited_and_only_what_was_touched_is_sent(server: InThread, vi
     assert server.board.show(task.id)["task"]["tags"] == ["parser"]
 
 
+def test_edit_is_not_lost_that_was_asked_for_before_the_whole_task_was_there(server: InThread, visit: Visit) -> None:
+    task = server.board.add("a task").task
+    page = visit(server)
+    waiting: list[Route] = []
+    page.route(f"**/api/tasks/{task.id}", lambda route: waiting.append(route))
+    page.get_by_role("link", name="a task").click()
+    dialog = task_page(page, "a task")
+    press_button(dialog, "Edit")
+    eventually(lambda: page.evaluate("1") and waiting)
+    page.unroute(f"**/api/tasks/{task.id}")
+    for route in waiting:
+        route.continue_()
+    expect(dialog.get_by_label("Title")).to_have_value("a task")
+
+
 def test_what_somebody_else_changed_meanwhile_is_shown_and_nothing_typed_is_lost(
     server: InThread, visit: Visit
 ) -> None:
@@ -400,6 +415,7 @@ def test_a_circle_is_refused_in_the_form(server: InThread, visit: Visit) -> None
     server.board.add("second", depends_on=[first.id])
     dialog = task_page(visit(server, f"/?task={first.id}"), "first")
     press_button(dialog, "Edit")
+    expect(dialog.get_by_label("Title")).to_be_focused()
     dialog.get_by_label("Waits for").press_sequentially("second")
     dialog.get_by_label("Waits for").press("Enter")
     press_button(dialog, "Save")

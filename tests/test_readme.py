@@ -59,7 +59,7 @@ def machine(tmp_path: Path) -> dict[str, str]:
     (programs / "python3").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n', encoding="utf-8")
     (programs / "python3").chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
-    return {**kept, "HOME": str(home), "PATH": f"{programs}:{os.defpath}:/usr/local/bin"}
+    return {**kept, "HOME": str(home), "PATH": f"{programs}:{os.defpath}:/usr/local/bin", "PIP_NO_COMPILE": "1"}
 
 
 def paste(script: str, where: Path, environment: dict[str, str], limit: int) -> subprocess.CompletedProcess[str]:

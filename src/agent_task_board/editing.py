@@ -370,7 +370,7 @@ class Editing(Claiming, Reviewing):
             "max_attempts": max_attempts,
             "needs_approval": needs_approval,
         }
-        cleared = {"body": "", "queue": "default", "priority": 0, "tags": (), "needs_approval": False}
+        cleared = {"body": "", "queue": "default", "priority": 0, "tags": ()}
         fields = self._fields(
             **{
                 field: cleared.get(field) if value is None else value

@@ -119,11 +119,14 @@ class Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()[:2]
 
-    def run(self) -> None:
-        """Serve until ``shutdown()`` in another thread, or an exception that a signal raises, ends it."""
+    def run(self, *, pause: float = 0.5) -> None:
+        """Serve until an exception that a signal raises ends it, or ``shutdown()`` in another thread.
+
+        The latter is noticed after at most ``pause`` seconds.
+        """
         _allow_files()
         try:
-            self.serve_forever(poll_interval=0.2)
+            self.serve_forever(poll_interval=pause)
         finally:
             self.stop()
 

@@ -23,6 +23,7 @@ export class TaskDialog extends RoutedDialog {
   key = "task";
   #details = null;
   #loading = null;
+  #editSoon = false;
   #again = false;
   #seen = new Seen();
   #last = "";
@@ -65,6 +66,7 @@ export class TaskDialog extends RoutedDialog {
 
   opened(id) {
     this.#details = null;
+    this.#editSoon = false;
     this.#seen = new Seen();
     this.#endEdit();
     this.#refused.clear();
@@ -147,6 +149,10 @@ export class TaskDialog extends RoutedDialog {
     if (first && !this.#page.contains(document.activeElement)) this.#title.focus();
     if (first) this.#timeline.load(details.task.id);
     else this.#timeline.refresh();
+    if (this.#editSoon) {
+      this.#editSoon = false;
+      this.#edit();
+    }
   }
 
   #draw() {
@@ -168,6 +174,7 @@ export class TaskDialog extends RoutedDialog {
   }
 
   #edit() {
+    if (!this.#details && this.shown) return (this.#editSoon = true); // the button is there before the whole task is
     if (!this.#details || store.readOnly || !this.#form.hidden || !this.#actions.querySelector('[data-action="edit"]')) return false;
     this.#form.hidden = false;
     this.#reading.hidden = true;
