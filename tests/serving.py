@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_task_board.inputs import parse_json
 from agent_task_board.instants import now
 from agent_task_board.service import Board
-from agent_task_board.web.server import Connection, Server
+from agent_task_board.web.server import Server
 from tests.command_line import PASSED_ON
 from tests.support import MARIA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Self
+
+    from agent_task_board.web.connection import Connection
 
 LIMIT = 60.0
 """Seconds after which something that should have come is taken for lost."""

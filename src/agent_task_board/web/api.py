@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-import zlib
 
 from .. import inputs
 from .._version import __version__
 from ..errors import InvalidInput
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
-from .messages import JSON, Response, envelope
+from .messages import JSON, Response, envelope, gzip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from .messages import Head
 
     Handler = Callable[["Call"], Response]
-
-QUICKLY = 1
-"""The level of compression: at 6 it would take longer than what it saves on one machine."""
 
 
 class Api:
@@ -330,9 +326,3 @@ def comment(call: Call) -> Response:
 def missing(board: Board) -> list[str]:
     """Return what to warn of where the latest call found no board: a wrong directory must not look like a quiet one."""
     return [f"there is no board at {board.path} yet"] if board.is_missing else []
-
-
-def gzip(data: bytes, level: int = QUICKLY) -> bytes:
-    """Return data as gzip has it, without a time stamp."""
-    packer = zlib.compressobj(level, zlib.DEFLATED, 31)
-    return packer.compress(data) + packer.flush()

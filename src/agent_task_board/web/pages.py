@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 
-from .api import gzip
-from .messages import Response
+from .messages import Response, gzip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
