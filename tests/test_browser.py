@@ -439,3 +439,31 @@ def test_a_decision_that_came_too_late_is_refused_beside_its_button(server: InTh
         expect(dialog.get_by_label("Note")).to_have_value("my opinion")
     page.unroute("**/api/board")
     expect(alert).to_have_count(0)
+    expect(page.locator(".toast-error")).to_contain_text('is "done", not "review"')
+    expect(dialog.get_by_label("New comment")).to_have_value("my opinion")
+
+
+def test_escape_pressed_twice_keeps_what_was_typed_and_the_cursor_in_it(server: InThread, visit: Visit) -> None:
+    page = visit(server, "/?new=1")
+    title = page.get_by_role("dialog").get_by_label("Title")
+    title.fill("half a thought")
+    for _ in range(2):
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Keep writing")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Keep writing")).to_be_hidden()
+    expect(title).to_be_focused()
+    expect(title).to_have_value("half a thought")
+
+
+def test_a_board_in_motion_takes_no_letter_out_of_the_search(server: InThread, visit: Visit) -> None:
+    server.board.add("walking time of a route")
+    page = visit(server)
+    search = page.get_by_role("searchbox")
+    typed = "walking time of a route"
+    for letter in typed:
+        server.board.add(f"another {letter}")
+        search.press_sequentially(letter)
+        page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    expect(search).to_have_value(typed)
+    expect(card(column(page, "queued"), typed)).to_be_visible()

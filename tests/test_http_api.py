@@ -173,7 +173,7 @@ def test_answers_hold_what_the_contract_says(api: Client, clock: Clock) -> None:
     assert shape("GET", "/api/agents") == ["agents"]
     assert shape("GET", "/api/stats") == re.findall(r"\w+", ANSWERS["stats"][0])
     assert api.data("GET", "/api/schedules") == {"schedules": []}
-    assert shape("GET", "/healthz") == ["status", "version", "read_only"]
+    assert shape("GET", "/healthz") == ["status", "version", "read_only", "data_dir"]
 
 
 def test_a_list_and_the_board_show_the_same_task_as_show_does(api: Client) -> None:

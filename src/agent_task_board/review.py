@@ -84,5 +84,8 @@ class Reviewing(Core):
         if who is not None:
             raise NotPermitted(
                 f"only a person may do this, and {who}",
-                hint=f"A person runs `atb {verb} {row['id']}`, without ATB_AGENT and under a name of their own.",
+                hint=(
+                    f"A person does it under a name of their own: in the browser, or by `atb {verb} {row['id']}` "
+                    "without ATB_AGENT."
+                ),
             )

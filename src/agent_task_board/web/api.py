@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 from .. import inputs
@@ -114,7 +115,8 @@ class Call:
 def health(call: Call) -> Response:
     """Say that the board can be read."""
     call.board.revision()
-    return call.answer({"status": "ok", "version": __version__, "read_only": call.api.read_only})
+    told = {"status": "ok", "version": __version__, "read_only": call.api.read_only}
+    return call.answer({**told, "data_dir": os.path.dirname(call.board.path)})
 
 
 def board(call: Call) -> Response:

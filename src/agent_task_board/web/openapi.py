@@ -184,7 +184,7 @@ _DATA: dict[str, dict[str, Any]] = {
         }
     ),
     "schedules": _object({"schedules": _list_of(_ANYTHING)}),
-    "health": _object({"status": {"const": "ok"}, "version": _TEXT, "read_only": _FLAG}),
+    "health": _object({"status": {"const": "ok"}, "version": _TEXT, "read_only": _FLAG, "data_dir": _TEXT}),
 }
 
 

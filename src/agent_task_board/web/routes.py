@@ -39,7 +39,7 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "times in seconds",
     ),
     "schedules": ('{"schedules"}', "the cron rules that make tasks"),
-    "health": ('{"status", "version", "read_only"}', "`status` is `ok`"),
+    "health": ('{"status", "version", "read_only", "data_dir"}', "`status` is `ok`"),
     "stream": ("text/event-stream", "one event a message, its `seq` as `id`"),
     "markdown": ("text/markdown", "this page"),
     "openapi": ("application/json", "OpenAPI 3.1"),

@@ -142,7 +142,10 @@ def check_type(head: Head) -> None:
         BadRequest: 415.
     """
     given = head.headers.get("content-type", [])
-    if len(given) != 1 or given[0].partition(";")[0].strip().lower() != "application/json":
+    kind, _, parameters = (given[0] if len(given) == 1 else "").lower().replace(" ", "").replace('"', "").partition(";")
+    if head.headers.get("content-encoding", ["identity"]) != ["identity"]:
+        raise BadRequest(415, "a body must not be compressed")
+    if kind != "application/json" or parameters not in ("", "charset=utf-8"):
         raise BadRequest(
             415,
             "a write needs one header Content-Type: application/json",

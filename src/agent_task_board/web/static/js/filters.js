@@ -86,11 +86,16 @@ export class Filters extends HTMLElement {
   #listen() {
     this.#search.addEventListener("input", () => {
       clearTimeout(this.#typing);
-      this.#typing = setTimeout(() => router.go({ q: this.#search.value.trim() }, { replace: true }), TYPING_PAUSE);
+      this.#typing = setTimeout(() => {
+        this.#typing = 0;
+        router.go({ q: this.#search.value.trim() }, { replace: true });
+      }, TYPING_PAUSE);
     });
     this.#search.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.preventDefault();
+      clearTimeout(this.#typing);
+      this.#typing = 0;
       this.#search.value = "";
       router.go({ q: "" }, { replace: true });
       this.#search.blur();
@@ -108,7 +113,7 @@ export class Filters extends HTMLElement {
 
   #show() {
     const { state } = router;
-    if (this.#search.value.trim() !== state.q) this.#search.value = state.q;
+    if (!this.#typing && this.#search.value.trim() !== state.q) this.#search.value = state.q;
     for (const [key, { select }] of Object.entries({ agent: this.#agent, queue: this.#queue, tag: this.#tag })) {
       if (state[key] && ![...select.options].some((option) => option.value === state[key])) select.append(h("option", { value: state[key] }, state[key]));
       select.value = state[key];

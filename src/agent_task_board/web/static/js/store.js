@@ -6,6 +6,7 @@ import { setZone } from "./time.js";
 
 const VISIBLE_WAIT = 500;
 const HIDDEN_WAIT = 30_000;
+const HEALTH_PAUSE = 10_000;
 const LONGEST_WAIT = 10_000;
 const AGENTS_PAUSE = 1500;
 const NAME_KEY = "atb-name";
@@ -29,6 +30,8 @@ class Store extends EventTarget {
   /** False until the agents arrived: before that nobody can be called silent. */
   holdsLoaded = false;
   readOnly = false;
+  /** The absolute path of the data directory; "" until the server has told it. */
+  dataDir = "";
   version = "";
   online = true;
   /** True once a board has arrived. */
@@ -42,6 +45,7 @@ class Store extends EventTarget {
   #again = false;
   #failures = 0;
   #cost = 0;
+  #healthAt = -Infinity;
   #dependents = null;
   #agentsAt = 0;
   #agentsTimer = 0;
@@ -101,11 +105,15 @@ class Store extends EventTarget {
   async #poll() {
     try {
       const board = await getBoard();
-      if (!this.online || this.failure) await this.#readHealth();
+      const told = performance.now() - this.#healthAt < HEALTH_PAUSE;
+      if (!told || !this.online || this.failure) await this.#readHealth();
       this.#failures = 0;
       this.#setOnline(true);
       if (board) this.#take(board);
-      else this.#setFailure(null);
+      else {
+        this.#cost = 0;
+        this.#setFailure(null);
+      }
     } catch (error) {
       this.#failures += 1;
       forgetBoard();
@@ -145,7 +153,7 @@ class Store extends EventTarget {
     this.#dependents = null;
     setZone(timezone);
     this.dispatchEvent(new CustomEvent("tasks", { detail: { changed, removed, before, first } }));
-    this.#cost = board.cost + performance.now() - started;
+    this.#cost = first ? 0 : board.cost + performance.now() - started; // the first one pays for making the page
     this.#agentsSoon();
   }
 
@@ -178,9 +186,10 @@ class Store extends EventTarget {
 
   async #readHealth() {
     try {
+      this.#healthAt = performance.now();
       const { data } = await get("/healthz");
-      if (data.version === this.version && data.read_only === this.readOnly) return;
-      Object.assign(this, { version: data.version, readOnly: data.read_only });
+      if (data.version === this.version && data.read_only === this.readOnly && data.data_dir === this.dataDir) return;
+      Object.assign(this, { version: data.version, readOnly: data.read_only, dataDir: data.data_dir });
       this.dispatchEvent(new Event("settings"));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

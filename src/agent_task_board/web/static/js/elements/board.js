@@ -159,7 +159,7 @@ export class BoardView extends HTMLElement {
 
   #showMessage() {
     const { failure, loaded, online } = store;
-    const kind = failure ? `unusable ${failure.message}` : !loaded ? (online ? "" : "unreachable") : store.sorted.length ? "" : `empty ${store.readOnly} ${store.warnings}`;
+    const kind = failure ? `unusable ${failure.message}` : !loaded ? (online ? "" : "unreachable") : store.sorted.length ? "" : `empty ${store.readOnly} ${store.dataDir} ${store.warnings}`;
     this.#truncated.hidden = !store.truncated || Boolean(kind);
     if (store.truncated) this.#truncated.textContent = `Only ${store.sorted.length.toLocaleString("en")} tasks are shown, unfinished ones first. Older finished tasks: atb list --status done`;
     if (kind === this.#said) return;
@@ -192,7 +192,7 @@ function emptyBoard() {
     h("h2", null, "An empty board"),
     store.warnings.map((warning) => h("p", { class: "board-warning" }, `${warning}.`)),
     h("p", null, "Tasks that agents or people add appear here by themselves. Add a first one in a shell:"),
-    command('atb add "Write the parser" --priority 5'),
+    command(`atb add "Write the parser" --priority 5${store.dataDir && ` --data-dir '${store.dataDir.replaceAll("'", "'\\''")}'`}`),
     store.readOnly ? null : h("p", null, "or here: ", h("a", { href: router.href({ new: "1" }) }, "new task"), " (press ", h("kbd", null, "n"), ")."),
   ];
 }

@@ -15,6 +15,7 @@ export class RoutedDialog extends HTMLElement {
   #ask = h("div", { class: "ask", role: "alert", hidden: true });
   #wanted = null; // where the address went while text was unsaved
   #pressedOutside = false;
+  #writing = null; // where the cursor was when the question came
 
   connectedCallback() {
     this.dialog = h("dialog", { class: "routed-dialog" });
@@ -50,14 +51,15 @@ export class RoutedDialog extends HTMLElement {
 
   /** Closes, or asks first where text would be lost. */
   requestClose() {
-    if (this.dirty && this.#ask.hidden) this.#question({ [this.key]: "" });
+    if (this.dirty) this.#question({ [this.key]: "" });
     else this.#leave({ [this.key]: "" });
   }
 
   #key(event) {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
-    event.preventDefault(); // the browser would close at the second Esc, whatever the page says
-    this.requestClose();
+    event.preventDefault();
+    if (this.#ask.hidden) this.requestClose();
+    else this.#keep();
   }
 
   #routed() {
@@ -91,11 +93,17 @@ export class RoutedDialog extends HTMLElement {
 
   #question(wanted) {
     this.#wanted = wanted;
-    const keep = h("button", { type: "button", class: "button", on: { click: () => this.#endQuestion() } }, "Keep writing");
+    if (this.#ask.hidden) this.#writing = document.activeElement;
+    const keep = h("button", { type: "button", class: "button", on: { click: () => this.#keep() } }, "Keep writing");
     const drop = h("button", { type: "button", class: "button button-danger", on: { click: () => this.#leave(this.#wanted) } }, "Discard it");
     this.#ask.replaceChildren(icon("warning"), h("span", { class: "ask-text" }, "What you typed is not saved."), drop, keep);
     this.#ask.hidden = false;
     keep.focus();
+  }
+
+  #keep() {
+    this.#endQuestion();
+    this.#writing?.focus();
   }
 
   #endQuestion() {

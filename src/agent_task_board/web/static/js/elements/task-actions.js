@@ -36,8 +36,9 @@ export class TaskActions extends HTMLElement {
     if (!other && names === this.#allowed) return;
     this.#allowed = names;
     const gone = (name) => other || !actions.includes(name);
-    if (!other && !this.#acting && this.dirty && (gone(this.#panel.dataset.action) || (this.#review.hasChildNodes() && gone("review")))) {
-      toast("The task went on: what you typed no longer applies.");
+    if (!other) {
+      if (gone(this.#panel.dataset.action)) this.#leaves(this.#panel);
+      if (gone("review")) this.#leaves(this.#review);
     }
     if (gone(this.#panel.dataset.action)) this.#openPanel("");
     if (gone("review")) this.#review.replaceChildren();
@@ -46,6 +47,15 @@ export class TaskActions extends HTMLElement {
     swap(this.#row, ...actions.filter((name) => name !== "review").map((name) => this.#button(name)));
     this.#row.hidden = !this.#row.hasChildNodes();
     this.hidden = actions.length === 0;
+  }
+
+  /** A panel goes that its task no longer allows: what it was refused is said, and what was typed there is kept. */
+  #leaves(panel) {
+    const said = [...panel.querySelectorAll("[role=alert]")].find((box) => !box.hidden && box.textContent.trim());
+    if (said) toast(said.textContent, { kind: "error" });
+    const typed = [...panel.querySelectorAll("textarea")].map((text) => text.value).join("\n").trim();
+    if (!typed || (this.#acting && !said)) return;
+    this.dispatchEvent(new CustomEvent("leftover", { bubbles: true, detail: typed }));
   }
 
   /** Forgets the task shown, with its panels. */
@@ -104,7 +114,10 @@ export class TaskActions extends HTMLElement {
       toast([said, ...warnings].join(". "), { kind: "done" });
     });
     this.#acting = false;
-    if (!done) return;
+    if (!done) {
+      if (!box.node.isConnected) toast(box.node.textContent, { kind: "error" }); // its panel went meanwhile
+      return;
+    }
     if (id === this.#task.id) {
       this.discard();
       this.#openPanel("");

@@ -39,6 +39,11 @@ export class TaskComments extends HTMLElement {
     return this.#text.value.trim() !== "";
   }
 
+  /** Takes over text that has lost its place, below what is there. */
+  keep(text) {
+    this.#text.value = [this.#text.value.trim(), text].filter(Boolean).join("\n\n");
+  }
+
   /** Puts the cursor into the box; false where there is none. */
   write() {
     if (this.#form.hidden) return false;

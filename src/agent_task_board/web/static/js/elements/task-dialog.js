@@ -52,6 +52,11 @@ export class TaskDialog extends RoutedDialog {
       this.#title.focus({ preventScroll: true }); // the button that acted goes away
       this.#changed();
     });
+    this.addEventListener("leftover", ({ detail }) => {
+      this.#comments.keep(detail);
+      this.#title.focus({ preventScroll: true });
+      toast("The task went on. What you typed is in the box for a comment now.");
+    });
     this.addEventListener("written", () => this.#changed());
     this.addEventListener("edit", () => this.#edit());
     this.#form.addEventListener("saved", ({ detail }) => this.#saved(detail));
