@@ -3,8 +3,8 @@
 import { fill, h, icon } from "../dom.js";
 import { remember, remembered } from "../store.js";
 
-const FIRST = 10;
-const CHUNK = 40;
+const FIRST = 6;
+const CHUNK = 24;
 const AHEAD = "300px";
 
 /** Phones show one column at a time, never folded. */
@@ -16,6 +16,7 @@ export class Column extends HTMLElement {
   tasks = [];
   #board = null;
   #shown = FIRST;
+  #observer = null;
   #scrolled = false;
   #list = h("div", { class: "cards", role: "list" });
   #end = h("div", { class: "cards-end", "aria-hidden": "true" });
@@ -56,6 +57,7 @@ export class Column extends HTMLElement {
     this.#empty.hidden = tasks.length > 0;
     if (this.#empty.textContent !== empty) this.#empty.textContent = empty;
     this.#place();
+    if (this.#shown < tasks.length) this.#look();
   }
 
   /** Drops the cards that belong here no longer. Second step, so that a card that went to another column keeps its focus. */
@@ -97,18 +99,22 @@ export class Column extends HTMLElement {
   }
 
   #watchEnd() {
-    const observer = new IntersectionObserver(
+    this.#observer = new IntersectionObserver(
       (entries) => {
         if (!entries.at(-1).isIntersecting || this.#shown >= this.tasks.length || this.folded) return;
         this.#shown += CHUNK;
         this.#place();
-        // Observed anew: an end that stays in sight would not be told of again.
-        observer.unobserve(this.#end);
-        observer.observe(this.#end);
+        this.#look();
       },
       { root: this.#scroller, rootMargin: `${AHEAD} 0px` },
     );
-    observer.observe(this.#end);
+    this.#look();
+  }
+
+  /** Looks anew whether the end is in sight: one that stays there would not be told of again. */
+  #look() {
+    this.#observer.unobserve(this.#end);
+    this.#observer.observe(this.#end);
   }
 
   #makeFold() {
