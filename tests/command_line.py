@@ -55,6 +55,16 @@ LIMIT = 60
 """Seconds after which a process that should have ended is taken for stuck."""
 
 
+def read_envelope(text: str) -> dict[str, Any]:
+    """Return an envelope, which has just the keys that it must have, in their order."""
+    envelope: dict[str, Any] = parse_json(text, "envelope", depth=110)
+    assert list(envelope) == ["ok", "data" if envelope["ok"] else "error", "warnings"]
+    assert all(isinstance(warning, str) for warning in envelope["warnings"])
+    if not envelope["ok"]:
+        assert list(envelope["error"]) == ["code", "message", "hint", "details"]
+    return envelope
+
+
 class Answer:
     """What one run left behind: its exit code, its standard output and its standard error."""
 
@@ -72,11 +82,8 @@ class Answer:
         """The one JSON document on standard output; an assertion fails if there is anything else."""
         assert self.out.endswith(b"\n"), self
         assert self.out.count(b"\n") == 1, self  # JSON writes a line break inside a text as \n
-        envelope: dict[str, Any] = parse_json(self.text, "envelope", depth=110)
-        assert list(envelope) == ["ok", "data" if envelope["ok"] else "error", "warnings"]
-        assert all(isinstance(warning, str) for warning in envelope["warnings"])
+        envelope = read_envelope(self.text)
         if not envelope["ok"]:
-            assert list(envelope["error"]) == ["code", "message", "hint", "details"]
             assert self.code == EXIT_CODES[envelope["error"]["code"]]
         else:
             assert self.code == 0

@@ -25,6 +25,10 @@ DAYS = 366
 COUNTED = 1_000
 """How far a claim that found nothing counts: the cost of its answer must not grow with the board."""
 
+READY_NOW = "status = 'queued' AND open_dependencies = 0 AND coalesce(not_before <= :now, 1)"
+BLOCKED = "status = 'queued' AND open_dependencies > 0"
+"""SQL: what ``Task.ready`` and ``Task.blocked`` say of a row of ``task``."""
+
 _NEVER = "9999-12-31T23:59:59.999+00:00"
 _ORDERS = {
     "age": ("seq", "seq", "seq > :seq"),
@@ -97,9 +101,9 @@ class Queries(Core):
             where.append(TAGGED)
             values["tags"] = inputs.json_text(inputs.tags(tags), "tags")
         if ready:
-            where.append("status = 'queued' AND open_dependencies = 0 AND coalesce(not_before <= :now, 1)")
+            where.append(READY_NOW)
         if blocked:
-            where.append("status = 'queued' AND open_dependencies > 0")
+            where.append(BLOCKED)
         if overdue:
             where.append("due_at < :now AND status NOT IN ('done', 'failed', 'cancelled')")
         if search:
@@ -258,12 +262,12 @@ class Queries(Core):
             for queue, status, count in tx.execute("SELECT queue, status, tasks FROM tally ORDER BY queue"):
                 queues.setdefault(queue, dict.fromkeys(STATUSES, 0))[status] = count
             derived = tx.execute(
-                """
+                f"""
                 SELECT (SELECT count(*) FROM task WHERE status = 'queued' AND open_dependencies = 0
                            AND delayed = 0 AND coalesce(not_before <= :now, 1))
                      + (SELECT count(*) FROM task WHERE status = 'queued' AND delayed = 1
                            AND not_before <= :now AND open_dependencies = 0) AS ready,
-                       (SELECT count(*) FROM task WHERE status = 'queued' AND open_dependencies > 0) AS blocked,
+                       (SELECT count(*) FROM task WHERE {BLOCKED}) AS blocked,
                        (SELECT count(*) FROM task WHERE status IN ('claimed', 'running')
                            AND lease_expires_at <= :now) AS lease_expired
                 """,
@@ -352,7 +356,7 @@ class Queries(Core):
             values |= {"now": instants.to_text(self._clock()), "agent": self._known_as(tx, agent)}
             queued = "status = 'queued' AND open_dependencies = 0"
             for what, where, column in (
-                ("waiting for other tasks", "status = 'queued' AND open_dependencies > 0", None),
+                ("waiting for other tasks", BLOCKED, None),
                 ("delayed", f"{queued} AND delayed = 1 AND not_before > :now", "not_before"),
                 # Promoted already, and early again: the clock was set back.
                 ("delayed", f"{queued} AND delayed = 0 AND not_before > :now AND {MINE}", "not_before"),

@@ -6,6 +6,7 @@ import json
 
 from . import instants
 from .model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
+from .queries import BLOCKED, READY_NOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ _SQL = {
     "needs_approval": "iif(needs_approval, json('true'), json('false'))",
 }
 _CONDITIONS = {
-    "ready": "status = 'queued' AND open_dependencies = 0 AND coalesce(not_before <= :now, 1)",
-    "blocked": "status = 'queued' AND open_dependencies > 0",
+    "ready": READY_NOW,
+    "blocked": BLOCKED,
     "delayed": "status = 'queued' AND coalesce(not_before > :now, 0)",
     "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
     "overdue": "coalesce(due_at < :now, 0) AND finished_at IS NULL",
