@@ -183,7 +183,7 @@ class Core:
         text = inputs.reference(reference, field)
         if is_ulid(text):
             rows = task_rows(tx, f"SELECT {COLUMNS} FROM task WHERE id = ?", (text,))
-        elif 4 <= len(text) < 26 and _CROCKFORD.issuperset(text):
+        elif 4 <= len(text) < inputs.ULID and _CROCKFORD.issuperset(text):
             rows = task_rows(
                 tx,
                 f"SELECT {COLUMNS} FROM task WHERE substr(id, -4) = ? AND id LIKE ? ORDER BY seq LIMIT 5",
@@ -413,7 +413,7 @@ def requeue_unless(over: str) -> str:
 
 def is_ulid(text: str) -> bool:
     """Say whether a text is a whole ULID in capitals; 128 bits leave the first letter 0 to 7."""
-    return len(text) == 26 and text[0] < "8" and _CROCKFORD.issuperset(text)
+    return len(text) == inputs.ULID and text[0] < "8" and _CROCKFORD.issuperset(text)
 
 
 def digest(text: str) -> str:

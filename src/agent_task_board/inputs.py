@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+ULID = 26
+"""Characters of a task id."""
 TITLE = 500
 BODY = 200_000
 TEXT = 20_000

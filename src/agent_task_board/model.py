@@ -73,6 +73,18 @@ if TYPE_CHECKING:
         expired: int
         holds: list[dict[str, Any]]
 
+    class Waiting(TypedDict):
+        """How many tasks somebody should look at, and the first of them."""
+
+        count: int
+        ids: list[str]
+
+    class Attention(TypedDict):
+        """Work that waits for a person, and leases that ran out while nobody came."""
+
+        review: Waiting
+        expired: Waiting
+
     class Stats(TypedDict):
         """Counts of the board, and how its work flows; times in seconds."""
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from .model import AgentSummary, Attempt, Event, EventPage, Link, Stats, TaskDetails
+    from .model import AgentSummary, Attempt, Attention, Event, EventPage, Link, Stats, TaskDetails
 
 LIST_LIMIT = 100_000
 EVENT_LIMIT = 10_000
 SEARCH = 500
 DAYS = 366
+NAMED = 5
+"""Tasks that ``attention`` names of each kind."""
 COUNTED = 1_000
 """How far a claim that found nothing counts: the cost of its answer must not grow with the board."""
 
@@ -331,6 +333,24 @@ class Queries(Core):
             for day, rows in found.items()
             if day in calendar
         ]
+
+    def attention(self) -> Attention:
+        """Return what somebody should look at: reviews, which wait for a person, and leases that ran out; 5 of each."""
+        with self._db.read() as tx:
+            values = {"now": instants.to_text(self._clock()), "limit": NAMED}
+            reviews = tx.execute("SELECT coalesce(sum(tasks), 0) FROM tally WHERE status = 'review'").fetchone()[0]
+            waiting = reviews and tx.execute(
+                "SELECT id FROM task WHERE status = 'review' ORDER BY seq LIMIT :limit", values
+            )
+            ran_out = (
+                "FROM task INDEXED BY task_leased WHERE status IN ('claimed', 'running') AND lease_expires_at <= :now"
+            )
+            expired = tx.execute(f"SELECT count(*) {ran_out}", values).fetchone()[0]
+            late = expired and tx.execute(f"SELECT id {ran_out} ORDER BY lease_expires_at LIMIT :limit", values)
+            return {
+                "review": {"count": reviews, "ids": [row[0] for row in waiting or ()]},
+                "expired": {"count": expired, "ids": [row[0] for row in late or ()]},
+            }
 
     def revision(self) -> int:
         """Return the number that grows with every write to any task."""
