@@ -43,7 +43,11 @@ def lay_out(directory: Path) -> Ids:
     assert isinstance(clock, Clock)
     now = clock.now
     clock.advance(minutes=-60)
+    archived = board.add("long gone").task.id
+    board.cancel(archived)
+    board.archive(0)
     ids = {
+        "archived": archived,
         "expired": board.add("its holder is gone", claim=True, agent="eve", lease="10m").task.id,
         "delayed": board.add("its time has come", not_before="2026-11-30T00:30:00+00:00", priority=-1).task.id,
         "exhausted": board.add("had its last chance", claim=True, agent="eve", lease="10m", max_attempts=1).task.id,
@@ -86,6 +90,8 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
         ids["blocked"], title="b", add_depends_on=[ids["ready"]], drop_depends_on=[ids["held"]], comment="changed"
     ),
     "comment": lambda board, ids: board.comment(ids["review"], "what is this?"),
+    "archive": lambda board, ids: board.archive(0),
+    "unarchive": lambda board, ids: board.unarchive(ids["archived"]),
     "tick": lambda board, ids: board.tick(),
     "import_tasks": lambda board, ids: board.import_tasks(
         [
@@ -98,7 +104,7 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
 
 
 def test_every_verb_that_writes_is_killed_below() -> None:
-    reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot"}
+    reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot", "attention"}
     reads |= {"exists", "is_missing", "created", "path", "close", "leave_thread"}
     reads.add("make")  # below, as the making of a board
     public = {name for name in dir(Board) if not name.startswith("_")}

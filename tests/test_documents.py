@@ -384,7 +384,8 @@ def collected(arguments: list[str]) -> set[str]:
 LAYERS = (
     {"errors", "filesystem", "model", "backoff", "instants", "inputs", "identity", "settings", "turnstile", "_version"},
     {"config", "db"},
-    {"core", "claiming", "review", "editing", "queries", "snapshot", "transfer", "service"},
+    {"core", "claiming", "review", "editing", "queries", "snapshot", "transfer", "service"}
+    | {"archive", "backup", "doctor", "hooks", "outbox", "recurrence", "schedules", "ticking"},
 )
 """The core, lowest first: a module imports from its own layer and those before it."""
 

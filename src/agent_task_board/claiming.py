@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import backoff, inputs, instants
 from .core import (
     BACK_TO_QUEUE,
-    BATCH,
     HELD,
     LEASE_ENDS,
     WAIT_HIGH,
@@ -569,22 +568,6 @@ class Claiming(Core):
     def _holder(self, tx: sqlite3.Connection, actor: Actor | None, agent: str) -> Actor:
         """Return who acts under a lease: the actor given, as its name was first written, else the agent itself."""
         return Actor(self._known_as(tx, self._caller(actor).name) if actor else agent, AGENT)
-
-    def tick(self) -> dict[str, Any]:
-        """Do what time alone brings about: take back expired leases and promote delayed tasks.
-
-        Works in transactions of at most 200 rows of each kind until nothing is left; safe to run twice at once.
-
-        Returns:
-            ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
-        """
-        expired = 0
-        while True:
-            with self._db.write() as tx:
-                dead, promoted = self._sweep(tx, instants.to_text(self._clock()))
-            expired += dead
-            if max(dead, promoted) < BATCH:
-                return {"expired": expired, "created": 0, "delivered": 0, "catchup_pending": False}
 
 
 def _token_hash(token: str) -> str:

@@ -10,7 +10,7 @@ import os
 
 from . import inputs, instants
 from .errors import InvalidInput, Unusable
-from .settings import Settings
+from .settings import Hooks, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,16 @@ IN_DATA_DIR = "config.toml"
 HIDDEN = "********"
 """What ``show`` says instead of a secret."""
 
+TOLD = ("done", "review", "failed", "cancelled", "expired", "commented")
+"""What hooks can be told of: statuses that a task reaches, and two things that happen to it."""
+
 _SECTIONS = ("serve", "hooks")
 _SIZE = 65_536
 """Bytes of a file, at most."""
 
 _CORRECT = "Correct the file; nothing was changed."
 _WAIT = 366 * instants.DAY
+_AGE = 36_600 * instants.DAY
 
 
 class Config:
@@ -109,13 +113,15 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
             del found["data_dir"]
             warnings.append(f"{file}: data_dir is ignored, since this file lies in the data directory itself")
         hooks = [key for key in found if key.startswith("hooks.")]
-        if hooks and not is_named and not (is_own and is_mine):
+        # What a checkout brings along never has a directory that only its owner can enter: git keeps no such modes.
+        trusted = is_own and is_mine and (origin != "default" or _is_private(directory))
+        if hooks and not is_named and not trusted:
             # a file that came with somebody's checkout must never make this user run a program
             for key in hooks:
                 del found[key]
             warnings.append(
                 f"{file}: [hooks] is ignored; it counts only in a file named by --config or ATB_CONFIG, "
-                f"or in a {IN_DATA_DIR} of the data directory that you own"
+                f"or in a {IN_DATA_DIR} that you own in a data directory that you name, or that only you can enter"
             )
         values.update((key, (value, f"file {file}")) for key, value in found.items())
         settings = _settings(values)
@@ -214,6 +220,14 @@ def _nearest(directory: str) -> str | None:
     return None
 
 
+def _is_private(directory: str) -> bool:
+    """Say whether a directory lets nobody but its owner in, as those that the board makes."""
+    try:
+        return os.stat(directory).st_mode & 0o077 == 0
+    except OSError:
+        return False
+
+
 def _read(file: str) -> tuple[bytes, bool]:
     """Return what is in a file, and whether this user owns it; unknown, where the platform cannot tell, is no."""
     try:
@@ -292,7 +306,24 @@ def _settings(values: dict[str, tuple[Any, str]]) -> Settings:
         backoff_base=length("backoff_base"),
         backoff_cap=length("backoff_cap"),
         busy_timeout=length("busy_timeout"),
+        catch_up=values["catch_up"][0],
+        archive_after=_age_of(values),
+        hooks=_hooks(values),
     )
+
+
+def _age_of(values: dict[str, tuple[Any, str]]) -> int | None:
+    age = values["archive_after"][0]
+    return None if age is None else instants.parse_length(age, field="archive_after", high=_AGE)
+
+
+def _hooks(values: dict[str, tuple[Any, str]]) -> Hooks | None:
+    """Return who is told of what, if hooks are on and there is somebody to tell."""
+    given = {key.removeprefix("hooks."): value for key, (value, _) in values.items() if key.startswith("hooks.")}
+    webhook = given["webhook_url"] if given["allow_network"] else None
+    if not given["enabled"] or not (given["command"] or webhook):
+        return None
+    return Hooks(events=given["events"], command=given["command"], webhook=webhook, secret=given["webhook_secret"])
 
 
 def _path(value: object, key: str) -> str:
@@ -342,7 +373,11 @@ def _argv(value: object, key: str) -> list[str] | None:
 
 
 def _reached(value: object, key: str) -> list[str]:
-    return [inputs.one_of(item, key, ("done", "failed", "cancelled", "review")) for item in _items(value, key)]
+    return [inputs.one_of(item, key, TOLD) for item in _items(value, key)]
+
+
+def _age(value: object, key: str) -> str | None:
+    return None if value == "" else _length(0, _AGE)(value, key)  # type: ignore[return-value]
 
 
 def _items(value: object, key: str) -> list[object]:
@@ -405,6 +440,11 @@ KEYS: dict[str, tuple[object, Check, str]] = {
         _whole(1, 1_000),
         "How many missed runs of one schedule a single tick makes up for; a number, 1 to 1000.",
     ),
+    "archive_after": (
+        None,
+        _age,
+        "Age at which a tick archives finished tasks, such as 90d; 0s to 36600d; empty: never.",
+    ),
     "serve.host": (
         "127.0.0.1",
         _host,
@@ -438,7 +478,7 @@ KEYS: dict[str, tuple[object, Check, str]] = {
     "hooks.events": (
         ["done"],
         _reached,
-        'Statuses to tell of, when a task reaches one: "done", "failed", "cancelled", "review".',
+        'What to tell of: a task that gets "done", "failed", "cancelled", to "review"; "expired", "commented".',
     ),
     "hooks.webhook_url": (
         None,
@@ -458,7 +498,12 @@ KEYS: dict[str, tuple[object, Check, str]] = {
 }
 """Every key: its default, its check, and its line in the file that ``init`` writes."""
 
-_BLANKS: dict[str, object] = {"hooks.command": [], "hooks.webhook_url": "", "hooks.webhook_secret": ""}
+_BLANKS: dict[str, object] = {
+    "archive_after": "",
+    "hooks.command": [],
+    "hooks.webhook_url": "",
+    "hooks.webhook_secret": "",
+}
 """How a file says "none": TOML has no null."""
 
 _NOTES = {

@@ -13,7 +13,7 @@ from . import identity, inputs, instants
 from .db import Database
 from .errors import Conflict, InvalidInput, LeaseLost, NotFound
 from .model import ACTOR_KINDS, AGENT, COLUMNS, LEASED, SYSTEM, Lease, Receipt, Task, task_rows
-from .settings import Settings
+from .settings import Hooks, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 _TRACKED = tuple(
     """
     title queue status priority assignee due_at not_before tags dedupe_key blocked_by needs_approval attempts
-    max_attempts fence claimed_by progress artifacts
+    max_attempts fence claimed_by progress artifacts archived_at
     """.split()
 )
 _DIGESTED = ("body", "params", "result")
@@ -100,10 +100,13 @@ class Core:
             create=create,
             read_only=read_only,
             busy_timeout=self.settings.busy_timeout / instants.SECOND,
+            before_migration=self._before_migration,
         )
         self._actor = actor
         self._clock = clock
         self._random = random
+        self.owes_hooks = False
+        """Whether a call of this object wrote something down that hooks are to be told."""
 
     @property
     def path(self) -> str:
@@ -142,6 +145,12 @@ class Core:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _before_migration(self, version: int) -> None:
+        """Back the board up; what a new schema changes can then be undone."""
+        from .backup import before_migration
+
+        before_migration(self._db, version)
 
     # Who acts
 
@@ -326,8 +335,9 @@ class Core:
 
     # Events
 
-    @staticmethod
-    def _record(tx: sqlite3.Connection, task: TaskRow, kind: str, actor: Actor, now: str, data: dict[str, Any]) -> int:
+    def _record(
+        self, tx: sqlite3.Connection, task: TaskRow, kind: str, actor: Actor, now: str, data: dict[str, Any]
+    ) -> int:
         """Append an event; return its sequence number. Entries of ``data`` that are ``None`` are left out."""
         text = json.dumps(
             {key: value for key, value in data.items() if value is not None},
@@ -338,7 +348,20 @@ class Core:
             "INSERT INTO event (task_seq, kind, actor, actor_kind, at, data) VALUES (?, ?, ?, ?, ?, ?)",
             (task["seq"], kind, actor.name, actor.kind, now, text),
         )
-        return cursor.lastrowid or 0
+        seq = cursor.lastrowid or 0
+        if self.settings.hooks is not None:
+            self._owe(tx, self.settings.hooks, seq, now, _told(task, kind, data))
+        return seq
+
+    def _owe(self, tx: sqlite3.Connection, hooks: Hooks, event: int, now: str, told: Iterable[str]) -> None:
+        """Write down what hooks are to be told, in the transaction of the change."""
+        for word in hooks.events.intersection(told):
+            for target in hooks.targets():
+                tx.execute(
+                    "INSERT INTO outbox (id, event_seq, target, told, due_at, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                    (f"{self._random(6).hex()}{event:018x}{len(target):02x}", event, target, word, now, now),
+                )
+                self.owes_hooks = True
 
     def _comment(self, tx: sqlite3.Connection, task: TaskRow, text: str, actor: Actor, now: str) -> int:
         tx.execute("UPDATE board SET revision = revision + 1")
@@ -401,6 +424,14 @@ class Core:
         if replayed:
             return Receipt(Task.from_row(row, now), replayed=True)
         raise lease_lost(row, now)
+
+
+def _told(task: TaskRow, kind: str, data: dict[str, Any]) -> list[str]:
+    """Return what hooks can be told of an event: the status that it led to, and some kinds."""
+    if kind in ("created", "imported", "archived", "unarchived"):
+        return []
+    reached = [task["status"]] if "status" in data.get("changes", ()) else []
+    return [*reached, *([kind] if kind in ("expired", "commented") else [])]
 
 
 def requeue_unless(over: str) -> str:

@@ -21,12 +21,13 @@ from .turnstile import Turnstile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import NoReturn
 
 FILE = "tasks.db"
 APPLICATION_ID = 0x41544231  # "ATB1"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The newest schema; the number of files in ``migrations``."""
 
 _creating = allocate_lock()
@@ -42,10 +43,17 @@ class Database:
             empty one that cannot be changed.
         read_only: never write, not even to migrate.
         busy_timeout: seconds that a writer waits for the write lock.
+        before_migration: called with the schema's number, under the write lock, before an older board is changed.
     """
 
     def __init__(
-        self, directory: str, *, create: bool = False, read_only: bool = False, busy_timeout: float = 10.0
+        self,
+        directory: str,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        busy_timeout: float = 10.0,
+        before_migration: Callable[[int], object] = id,
     ) -> None:
         self._sessions: dict[tuple[int, int], _Session] = {}  # first, since __del__ needs it
         self.directory = os.path.abspath(directory)  # a later chdir must not lead to another board
@@ -57,6 +65,7 @@ class Database:
         self._create = create and not read_only
         self._read_only = read_only
         self._busy_timeout = busy_timeout
+        self.before_migration = before_migration
 
     def exists(self) -> bool:
         """Say whether there is a board file; an empty file is none yet."""
@@ -252,6 +261,8 @@ class _Session:
     def _bring_up_to_date(self) -> None:
         """Check what the file is, and make or migrate its schema, inside a write transaction."""
         version = self.check_identity()
+        if 0 < version < SCHEMA_VERSION:
+            self.database.before_migration(version)
         if version < SCHEMA_VERSION:
             migrate(self.connection, version)
             self.database.created |= version == 0

@@ -556,7 +556,7 @@ class Editing(Claiming, Reviewing):
                     tx,
                     f"""
                     UPDATE task
-                       SET {BACK_TO_QUEUE}, attempts = 0, finished_at = NULL,
+                       SET {BACK_TO_QUEUE}, attempts = 0, finished_at = NULL, archived_at = NULL,
                            version = version + 1, updated_at = :now
                      WHERE seq = :seq AND status IN ('failed', 'cancelled')
                     RETURNING {COLUMNS}

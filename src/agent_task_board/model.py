@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
-    from typing import Any, TypedDict
+    from typing import Any, NotRequired, TypedDict
 
     TaskRow = dict[str, Any]
     """A row of ``task``: the columns of ``NAMES`` or ``LEAN_NAMES`` as they are stored."""
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
         dependencies: list[Link]
         dependents: list[Link]
         comments: list[Event]
+        archived_at: NotRequired[str]
+        """Of a task in the archive only."""
 
     class AgentSummary(TypedDict):
         """What an agent did (attempts by outcome) and what it holds."""
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
         """Counts of the board, and how its work flows; times in seconds."""
 
         tasks: int
+        archived: int
         by_status: dict[str, int]
         by_queue: dict[str, dict[str, int]]
         ready: int
@@ -109,6 +112,9 @@ REVIEW = "review"
 DONE = "done"
 FAILED = "failed"
 CANCELLED = "cancelled"
+
+ARCHIVED = "archived"
+"""Not a status: what the archive's tasks are counted as, and the kind of the event."""
 
 STATUSES = (QUEUED, CLAIMED, RUNNING, REVIEW, DONE, FAILED, CANCELLED)
 FINAL = (DONE, FAILED, CANCELLED)
@@ -141,6 +147,10 @@ EVENT_KINDS = (
     "updated",
     "commented",
     "imported",
+    "archived",
+    "unarchived",
+    "hook_delivered",
+    "hook_failed",
 )
 
 BLOCKED_BY = """
@@ -155,7 +165,7 @@ LEAN_NAMES = tuple(
     """
     seq id title queue status priority assignee due_at not_before tags dedupe_key blocked_by artifacts progress
     needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id occurrence_at
-    created_at updated_at claimed_at finished_at open_dependencies
+    created_at updated_at claimed_at finished_at archived_at open_dependencies
     """.split()
 )
 """What a list reads of a task."""

@@ -8,7 +8,7 @@ from . import inputs, instants
 from .claiming import MINE, TAGGED
 from .core import Core
 from .errors import InvalidInput
-from .model import COLUMNS, FINAL, LEAN_COLUMNS, LEAN_NAMES, NAMES, STATUSES, Task
+from .model import ARCHIVED, COLUMNS, FINAL, LEAN_COLUMNS, LEAN_NAMES, NAMES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ NAMED = 5
 COUNTED = 1_000
 """How far a claim that found nothing counts: the cost of its answer must not grow with the board."""
 
+UNFINISHED = frozenset(STATUSES) - frozenset(FINAL)
 READY_NOW = "status = 'queued' AND open_dependencies = 0 AND coalesce(not_before <= :now, 1)"
 BLOCKED = "status = 'queued' AND open_dependencies > 0"
 """SQL: what ``Task.ready`` and ``Task.blocked`` say of a row of ``task``."""
@@ -79,6 +80,7 @@ class Queries(Core):
         blocked: bool = False,
         overdue: bool = False,
         search: str | None = None,
+        archived: bool = False,
         order: str = "age",
         limit: int = 100,
         after: str | None = None,
@@ -87,7 +89,8 @@ class Queries(Core):
         """Return the tasks that meet every condition given, ``limit`` of them after the cursor ``after``.
 
         ``assignee`` may be ``none``; ``tags`` must all be there; ``search`` looks into id, title and body, without
-        regard to the case of ASCII letters. Without ``full`` the tasks lack body, params, result and error.
+        regard to the case of ASCII letters. Archived tasks are found by ``search``, and by ``archived``, which leaves
+        out all others. Without ``full`` the tasks lack body, params, result and error.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
         key, ordering, beyond = _ORDERS[inputs.one_of(order, "order", ORDERS)]
@@ -96,6 +99,11 @@ class Queries(Core):
         if status:
             names = [inputs.one_of(one, "status", STATUSES) for one in status]
             where.append(f"status IN ({', '.join(repr(one) for one in names)})")
+        # Not redundant: SQLite uses a partial index only in a query that repeats its term.
+        if ready or blocked or overdue or (status and UNFINISHED.issuperset(status)):
+            where.append("finished_at IS NULL")
+        elif archived or not search:
+            where.append("archived_at IS NOT NULL" if archived else "archived_at IS NULL")
         if queue is not None:
             where.append("queue = :queue")
             values["queue"] = inputs.name(queue, "queue")
@@ -158,7 +166,7 @@ class Queries(Core):
                 _attempt(attempt)
                 for attempt in tx.execute("SELECT * FROM attempt WHERE task_seq = ? ORDER BY number", (seq,))
             ]
-            return {
+            found: TaskDetails = {
                 "task": Task.from_row(row, now).to_dict(),
                 "attempts": attempts,
                 "dependencies": _links(
@@ -173,6 +181,9 @@ class Queries(Core):
                 ),
                 "comments": list(_events(tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,))),
             }
+            if row["archived_at"] is not None:
+                found["archived_at"] = row["archived_at"]
+            return found
 
     def events(
         self, *, task: str | None = None, after: int = 0, before: int | None = None, limit: int = 100
@@ -261,8 +272,13 @@ class Queries(Core):
             now = instants.to_text(instant)
             calendar = self._calendar(instant, days)
             queues: dict[str, dict[str, int]] = {}
+            archived = 0
             for queue, status, count in tx.execute("SELECT queue, status, tasks FROM tally ORDER BY queue"):
-                queues.setdefault(queue, dict.fromkeys(STATUSES, 0))[status] = count
+                counted = queues.setdefault(queue, dict.fromkeys(STATUSES, 0))
+                if status == ARCHIVED:
+                    archived += count
+                else:
+                    counted[status] = count
             derived = tx.execute(
                 f"""
                 SELECT (SELECT count(*) FROM task WHERE status = 'queued' AND open_dependencies = 0
@@ -284,13 +300,17 @@ class Queries(Core):
             finished = tx.execute(
                 """
                 SELECT status, claimed_by, created_at, claimed_at, finished_at FROM task
-                 WHERE finished_at IS NOT NULL AND finished_at >= ?
+                 WHERE finished_at IS NOT NULL AND archived_at IS NULL AND finished_at >= :since
+                UNION ALL
+                SELECT status, claimed_by, created_at, claimed_at, finished_at FROM task
+                 WHERE archived_at IS NOT NULL AND finished_at >= :since
                  ORDER BY finished_at
                 """,
-                (instants.parse_instant(calendar[0], self.settings.timezone, field="days"),),
+                {"since": instants.parse_instant(calendar[0], self.settings.timezone, field="days")},
             ).fetchall()
         return {
             "tasks": sum(sum(counts.values()) for counts in queues.values()),
+            "archived": archived,
             "by_status": {status: sum(counts[status] for counts in queues.values()) for status in STATUSES},
             "by_queue": queues,
             "ready": derived["ready"],

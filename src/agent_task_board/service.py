@@ -3,12 +3,14 @@
 The methods live beside what they are about, and ``Board`` puts them together:
 
 ========================  ==========================================================================
-``claiming.py``           claim, resume, heartbeat, complete, fail, release, handoff, tick
+``claiming.py``           claim, resume, heartbeat, complete, fail, release, handoff
 ``review.py``             approve, reject
 ``editing.py``            add, update, reassign, retry, cancel, comment
 ``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
 ``snapshot.py``           snapshot
 ``transfer.py``           import_tasks
+``ticking.py``            tick
+``archive.py``            archive, unarchive
 ``core.py``               what they share: tokens, attempts, events, refusals
 ========================  ==========================================================================
 """
@@ -20,9 +22,11 @@ from .queries import Queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from .identity import Actor
+    from .model import Receipt
     from .snapshot import Snapshot
     from .transfer import Imported
 
@@ -42,6 +46,52 @@ class Board(Editing, Queries):
         clock: milliseconds since 1970, asked once the write lock is held.
         random: bytes for lease tokens.
     """
+
+    def tick(self) -> dict[str, Any]:
+        """Do what time alone brings about.
+
+        Leases expire, delayed tasks are promoted, schedules that are due make their tasks, old tasks are archived
+        where the settings say so, and hooks are told what they are owed. Works in small transactions; safe to run
+        twice at once. Of each schedule it makes so many occurrences at most, and says with ``catchup_pending`` that
+        more are due.
+
+        Returns:
+            ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
+        """
+        from .ticking import tick
+
+        return tick(self)
+
+    def archive(
+        self,
+        older_than: str | float,
+        *,
+        status: Sequence[str] = (),
+        dry_run: bool = False,
+        actor: Actor | None = None,
+    ) -> dict[str, Any]:
+        """Put tasks out of sight that were finished at least ``older_than`` ago (seconds, or a length such as ``30d``).
+
+        ``status`` names final statuses; none of them means all. Archived tasks are left out of lists, board and
+        claims; ``show``, ``events`` and a search find them, and what depends on them still does.
+
+        Returns:
+            ``{"archived"}``, how many; with ``dry_run``, how many it would be, and nothing is written.
+        """
+        from .archive import archive
+
+        return archive(self, older_than, status=status, dry_run=dry_run, actor=actor)
+
+    def unarchive(self, task: str, *, actor: Actor | None = None) -> Receipt:
+        """Bring a task back from the archive.
+
+        Raises:
+            NotFound: no such task.
+            Conflict: it is not in the archive.
+        """
+        from .archive import unarchive
+
+        return unarchive(self, task, actor=actor)
 
     def import_tasks(self, data: Any, *, actor: Actor | None = None) -> Imported:
         """Import an array of tasks, an object with ``tasks``, or an envelope around either; all of it or nothing.

@@ -4,11 +4,48 @@ from __future__ import annotations
 
 from . import instants
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Hooks:
+    """What is told to whom: ``command`` is an argv, ``webhook`` an address; each may be missing."""
+
+    __slots__ = ("command", "events", "secret", "webhook")
+
+    def __init__(
+        self,
+        *,
+        events: Sequence[str] = ("done",),
+        command: Sequence[str] | None = None,
+        webhook: str | None = None,
+        secret: str | None = None,
+    ) -> None:
+        self.events = frozenset(events)
+        self.command = list(command) if command else None
+        self.webhook = webhook
+        self.secret = secret
+
+    def targets(self) -> list[str]:
+        """Return the names of those who are told: ``command``, ``webhook``."""
+        return [name for name, given in (("command", self.command), ("webhook", self.webhook)) if given]
+
 
 class Settings:
     """Lengths of time in milliseconds. The values here are the defaults of ``docs/configuration.md``."""
 
-    __slots__ = ("backoff_base", "backoff_cap", "busy_timeout", "lease", "max_attempts", "timezone")
+    __slots__ = (
+        "archive_after",
+        "backoff_base",
+        "backoff_cap",
+        "busy_timeout",
+        "catch_up",
+        "hooks",
+        "lease",
+        "max_attempts",
+        "timezone",
+    )
 
     def __init__(
         self,
@@ -19,6 +56,9 @@ class Settings:
         backoff_base: int = 30 * instants.SECOND,
         backoff_cap: int = instants.DAY,
         busy_timeout: int = 10 * instants.SECOND,
+        catch_up: int = 10,
+        archive_after: int | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.timezone = timezone
         self.lease = lease
@@ -26,3 +66,6 @@ class Settings:
         self.backoff_base = backoff_base
         self.backoff_cap = backoff_cap
         self.busy_timeout = busy_timeout
+        self.catch_up = catch_up
+        self.archive_after = archive_after
+        self.hooks = hooks

@@ -36,7 +36,9 @@ _CONDITIONS = {
 _SQL |= {name: f"iif({condition}, json('true'), json('false'))" for name, condition in _CONDITIONS.items()}
 _OBJECT = ", ".join(f"'{key}', {_SQL.get(key, key)}" for key in JSON_KEYS if key not in LEFT_OUT)
 _UNFINISHED = "SELECT seq FROM task WHERE finished_at IS NULL ORDER BY {order} LIMIT :left"
-_FINISHED = "SELECT seq FROM task WHERE finished_at IS NOT NULL ORDER BY finished_at DESC, seq DESC LIMIT :left"
+_FINISHED = """
+    SELECT seq FROM task WHERE finished_at IS NOT NULL AND archived_at IS NULL
+     ORDER BY finished_at DESC, seq DESC LIMIT :left"""
 _FIRST_OF_MANY = "status NOT IN ('claimed', 'running', 'review'), priority DESC, seq"
 
 
@@ -81,7 +83,9 @@ def take(board: Board, known: Snapshot | None) -> Snapshot:
         if known is not None and known.holds(revision, instant, file):
             return known
         counts = dict.fromkeys(STATUSES, 0)
-        for status, count in tx.execute("SELECT status, sum(tasks) FROM tally GROUP BY status"):
+        for status, count in tx.execute(
+            "SELECT status, sum(tasks) FROM tally WHERE status <> 'archived' GROUP BY status"
+        ):
             counts[status] = count
         unfinished = sum(count for status, count in counts.items() if status not in FINAL)
         order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
