@@ -40,16 +40,14 @@ CREATE TABLE schedule (
   zone       TEXT NOT NULL,         -- IANA name
   task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
   catch_up   INTEGER,               -- occurrences that one tick makes at most; null: as configured
-  paused     INTEGER NOT NULL DEFAULT 0,
-  next_at    TEXT,                  -- the first occurrence that was not made yet; null while paused
+  paused_at  TEXT,                  -- later occurrences are dropped until it goes on
+  next_at    TEXT,                  -- the first occurrence that was not made yet; null when none is left
   last_at    TEXT,                  -- the latest one that was
   made       INTEGER NOT NULL DEFAULT 0,
   version    INTEGER NOT NULL DEFAULT 1,
   created_by TEXT NOT NULL,
   created_at TEXT NOT NULL,
   updated_at TEXT NOT NULL,
-  CONSTRAINT paused_is_boolean CHECK (paused IN (0, 1)),
-  CONSTRAINT paused_has_no_next CHECK (paused = 0 OR next_at IS NULL),
   CONSTRAINT next_comes_after_last CHECK (next_at > last_at),
   CONSTRAINT catch_up_in_range CHECK (catch_up BETWEEN 1 AND 1000)
 ) STRICT, WITHOUT ROWID;
