@@ -194,16 +194,18 @@ class Editing(Claiming, Reviewing):
             return holder, False
         assignee = self._assign(tx, fields["assignee"], now)
         by.name = self._known_as(tx, by.name)  # as the assignee is written, if that is the same agent's first naming
-        values = {**fields, "assignee": assignee, "now": now, "by": by.name}
+        values = {"schedule_id": None, "occurrence_at": None, **fields}
+        values |= {"assignee": assignee, "now": now, "by": by.name}
         for _ in range(10):  # two forked processes may draw the same id
             rows = task_rows(
                 tx,
                 f"""
                 INSERT INTO task (id, title, body, queue, priority, assignee, due_at, not_before, delayed, tags,
-                                  params, dedupe_key, max_attempts, needs_approval, created_by, created_at, updated_at)
+                                  params, dedupe_key, max_attempts, needs_approval, schedule_id, occurrence_at,
+                                  created_by, created_at, updated_at)
                 VALUES (:id, :title, :body, :queue, :priority, :assignee, :due_at, :not_before,
                         coalesce(:not_before > :now, 0), :tags, :params, :dedupe_key, :max_attempts,
-                        :needs_approval, :by, :now, :now)
+                        :needs_approval, :schedule_id, :occurrence_at, :by, :now, :now)
                     ON CONFLICT (id) DO NOTHING
                 RETURNING {COLUMNS}
                 """,

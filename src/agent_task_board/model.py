@@ -87,6 +87,24 @@ if TYPE_CHECKING:
         review: Waiting
         expired: Waiting
 
+    class Schedule(TypedDict):
+        """A cron rule with the template of a task; ``next_at`` is the first occurrence that was not made yet."""
+
+        id: str
+        name: str
+        cron: str
+        zone: str
+        task: dict[str, Any]
+        catch_up: int | None
+        paused: bool
+        paused_at: str | None
+        next_at: str | None
+        last_at: str | None
+        made: int
+        created_by: str
+        created_at: str
+        updated_at: str
+
     class Stats(TypedDict):
         """Counts of the board, and how its work flows; times in seconds."""
 

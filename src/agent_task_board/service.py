@@ -9,6 +9,8 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
 ``snapshot.py``           snapshot
 ``transfer.py``           import_tasks
+``schedules.py``          add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
+                          remove_schedule
 ``ticking.py``            tick
 ``archive.py``            archive, unarchive
 ``core.py``               what they share: tokens, attempts, events, refusals
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .identity import Actor
-    from .model import Receipt
+    from .model import Receipt, Schedule
     from .snapshot import Snapshot
     from .transfer import Imported
 
@@ -61,6 +63,86 @@ class Board(Editing, Queries):
         from .ticking import tick
 
         return tick(self)
+
+    def add_schedule(
+        self,
+        name: str,
+        *,
+        cron: str,
+        task: dict[str, Any],
+        zone: str | None = None,
+        catch_up: int | None = None,
+        actor: Actor | None = None,
+    ) -> Schedule:
+        """Let ticks add a task at every instant that a cron rule of five fields names in a time zone.
+
+        ``task`` is a template: fields of a task, and ``due_in``, a length of time. ``{date}``, ``{datetime}`` and
+        ``{occurrence}`` in its title and params stand for the instant that was planned. ``catch_up`` is how many
+        occurrences one tick makes at most.
+
+        Raises:
+            InvalidInput: the rule, the zone or the template is malformed, or the rule's date never comes.
+            Conflict: there is a schedule of that name.
+        """
+        from .schedules import add_schedule
+
+        return add_schedule(self, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
+
+    def schedules(self) -> list[Schedule]:
+        """Return every schedule, by name."""
+        from .schedules import list_schedules
+
+        return list_schedules(self)
+
+    def schedule(self, name: str) -> Schedule:
+        """Return one schedule.
+
+        Raises:
+            NotFound: no such schedule.
+        """
+        from .schedules import show_schedule
+
+        return show_schedule(self, name)
+
+    def preview_schedule(self, name: str, *, count: int = 10) -> list[dict[str, str]]:
+        """Return the next occurrences of a schedule: ``{"at"}`` in UTC and ``{"local"}`` in its zone.
+
+        Raises:
+            NotFound: no such schedule.
+        """
+        from .schedules import preview_schedule
+
+        return preview_schedule(self, name, count=count)
+
+    def pause_schedule(self, name: str) -> Schedule:
+        """Drop the occurrences from now on; those planned before are still made. A paused one stays as it is.
+
+        Raises:
+            NotFound: no such schedule.
+        """
+        from .schedules import pause_schedule
+
+        return pause_schedule(self, name)
+
+    def resume_schedule(self, name: str) -> Schedule:
+        """Go on with the first occurrence that lies ahead; what was planned before the pause is made now.
+
+        Raises:
+            NotFound: no such schedule.
+        """
+        from .schedules import resume_schedule
+
+        return resume_schedule(self, name)
+
+    def remove_schedule(self, name: str) -> Schedule:
+        """Take a schedule away, and return it as it was; the tasks that it made stay.
+
+        Raises:
+            NotFound: no such schedule.
+        """
+        from .schedules import remove_schedule
+
+        return remove_schedule(self, name)
 
     def archive(
         self,

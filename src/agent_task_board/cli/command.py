@@ -84,6 +84,8 @@ class Call:
         self.args = args
         self.command = command
         self.warnings = warnings
+        self.creates = command.creates
+        self.reads = command.reads
         self._config: config.Config | None = None
         self._board: Board | None = None
         self._standard_input_of = ""
@@ -102,8 +104,8 @@ class Call:
         if self._board is None:
             self._board = Board(
                 self.config.data_dir,
-                create=self.command.creates,
-                read_only=self.command.reads,
+                create=self.creates,
+                read_only=self.reads,
                 settings=self.config.settings,
             )
         return self._board

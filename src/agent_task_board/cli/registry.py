@@ -10,6 +10,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Look": ("reads", ("list", "show", "events", "agents", "stats")),
     "Serve": ("serving", ("serve",)),
+    "Let tasks recur": ("schedules", ("schedule",)),
     "Look after the board": ("upkeep", ("tick", "import", "config", "demo")),
 }
 MODULES = {name: module for module, names in GROUPS.values() for name in names}

@@ -276,6 +276,8 @@ def _stats(data: dict[str, Any], zone: str) -> list[str]:
     rows.append(("all", *data["by_status"].values()))
     lines = _table(("QUEUE", *(status.upper() for status in statuses)), rows)
     lines += ["", f"ready {data['ready']}, blocked {data['blocked']}, leases expired {data['lease_expired']}"]
+    if data["archived"]:
+        lines.append(f"archived {data['archived']}")
     done = sum(day["done"] for day in data["finished"])
     lines.append(f"done in {data['days']} days: {done}")
     for key, label in (("lead_time", "made to finished"), ("cycle_time", "claimed to finished")):
@@ -283,6 +285,27 @@ def _stats(data: dict[str, Any], zone: str) -> list[str]:
             median, p90 = (instants.format_length(int(data[key][part] * instants.SECOND)) for part in ("median", "p90"))
             lines.append(f"{label}: median {median}, nine of ten within {p90}")
     return lines
+
+
+def _schedules(data: dict[str, Any], zone: str) -> list[str]:
+    schedules = data.get("schedules", [data.get("schedule")])
+    if not schedules:
+        return ["no schedules"]
+    rows = [
+        (
+            schedule["name"],
+            schedule["cron"],
+            schedule["zone"],
+            "paused" if schedule["paused"] else _local(schedule["next_at"], zone),
+            _local(schedule["last_at"], zone),
+            schedule["made"],
+            schedule["task"]["title"],
+        )
+        for schedule in schedules
+    ]
+    lines = _table(("NAME", "RULE", "ZONE", "NEXT", "LAST", "MADE", "TITLE"), rows)
+    coming = [f"  {occurrence['local']}" for occurrence in data.get("occurrences", ())]
+    return [*lines, *(["", "coming:", *coming] if coming else [])]
 
 
 def _config(data: dict[str, Any], zone: str) -> list[str]:
@@ -320,6 +343,7 @@ _PAGES: dict[str, Callable[[Any, str], list[str]]] = {
     "events": _events,
     "facts": _facts,
     "receipt": _receipt,
+    "schedules": _schedules,
     "stats": _stats,
     "task": _task,
     "tasks": _tasks,

@@ -156,8 +156,8 @@ def stats(call: Call) -> Response:
 
 
 def schedules(call: Call) -> Response:
-    """Return the schedules; a board cannot hold any yet."""
-    return call.answer({"schedules": []})
+    """Return the schedules."""
+    return call.answer({"schedules": call.board.schedules()})
 
 
 # Writes

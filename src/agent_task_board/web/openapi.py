@@ -170,6 +170,7 @@ _DATA: dict[str, dict[str, Any]] = {
     "stats": _object(
         {
             "tasks": _COUNT,
+            "archived": _COUNT,
             "by_status": _object(dict.fromkeys(STATUSES, _COUNT)),
             "by_queue": _ANYTHING,
             "ready": _COUNT,
@@ -183,7 +184,7 @@ _DATA: dict[str, dict[str, Any]] = {
             "by_agent": _list_of(_ANYTHING),
         }
     ),
-    "schedules": _object({"schedules": _list_of(_ANYTHING)}),
+    "schedules": _object({"schedules": _list_of(_ref("Schedule"))}),
     "health": _object({"status": {"const": "ok"}, "version": _TEXT, "read_only": _FLAG, "data_dir": _TEXT}),
 }
 
@@ -246,6 +247,18 @@ def _schemas() -> dict[str, Any]:
                 "failed": _COUNT,
                 "expired": _COUNT,
                 "holds": _list_of(_ANYTHING),
+            }
+        ),
+        "Schedule": _object(
+            {
+                **dict.fromkeys(("id", "name", "cron", "zone"), _TEXT),
+                "task": _ANYTHING,
+                "catch_up": {"type": ["integer", "null"]},
+                "paused": _FLAG,
+                **dict.fromkeys(("paused_at", "next_at", "last_at"), _INSTANT_OR_NULL),
+                "made": _COUNT,
+                "created_by": _TEXT,
+                **dict.fromkeys(("created_at", "updated_at"), _INSTANT),
             }
         ),
         "Spread": _object(
