@@ -58,8 +58,10 @@ COMMANDS = {
         _tick,
         _nothing,
         "Do what time alone brings about; for cron, every minute.",
-        "Takes back expired leases and promotes delayed tasks. Claims do the same on their way; a tick does it while\n"
-        "nobody claims. Safe to run twice at once. `data` is {expired, created, delivered, catchup_pending}.",
+        "Takes back expired leases and promotes delayed tasks (claims do that on their way, too), makes the tasks of\n"
+        "schedules that are due, tells hooks what they are owed, and archives by age where that is configured. In\n"
+        "small transactions; safe to run twice at once, and every minute. `data` is {expired, created, delivered,\n"
+        "catchup_pending}: how many of each, and whether schedules have more to catch up with at the next tick.",
         ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet   # a line for crontab"),
     ),
     "import": Command(
