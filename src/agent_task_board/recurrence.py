@@ -11,7 +11,7 @@ Three rules that a reader would get wrong:
   This is how the cron of Debian and cronsim read it; croniter would take ``*/2`` as a restriction.
 * A job of fixed times (neither minute nor hour begins with ``*``) runs once for each of its wall-clock times: at the
   first existing minute after a gap that swallowed the time, at the first of the two where the clock is set back. Times
-  that meet in one minute are one occurrence.
+  that meet in one minute are one occurrence. So ``0 0-23 * * *`` is not ``0 * * * *``.
 * Every other job runs in real time: at every existing minute that fits, in both passes of an hour that comes twice.
 
 croniter only counts out the days, from plain lists of numbers that leave it nothing to misread. It does not know these
@@ -195,7 +195,7 @@ def _in_real_time(plan: _Plan, zone: tzinfo, after: int) -> Iterator[int]:
         for at in passes[:1]:
             if at > after:
                 yield at
-        again += [at for at in passes[1:] if at > after]
+        again += passes[1:]
     yield from again
 
 
@@ -203,7 +203,7 @@ def _passes(wall: datetime, zone: tzinfo) -> list[int]:
     """Return the instants at which a zone's clocks show a time: none in a gap, two where they are set back."""
     here = wall.replace(tzinfo=zone)
     first, second = here.utcoffset() or timedelta(), here.replace(fold=1).utcoffset() or timedelta()
-    if first < second:  # PEP 495: in a gap the offset before it comes first, in an overlap too
+    if first < second:  # PEP 495: the offset before a change and the one after it, and in a gap the clock goes forward
         return []
     return [(wall - _EPOCH - offset) // _MILLISECOND for offset in dict.fromkeys((first, second))]
 
@@ -237,5 +237,5 @@ def _days(plan: _Plan, since: datetime) -> Iterator[datetime]:
     try:
         while True:
             yield steps.get_next()
-    except OverflowError:  # the end of the year 9999
+    except (OverflowError, ValueError):  # how croniter says, on one path or another, that the year 9999 is over
         return

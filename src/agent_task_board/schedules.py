@@ -69,12 +69,10 @@ def add_schedule(
     by = board._caller(actor)
     values = {
         "id": board._new_id(), "key": name.casefold(), "name": name, "cron": cron, "zone": zone, "task": template,
-        "catch_up": catch_up,
+        "catch_up": catch_up, "next_at": _after(cron, zone, board._clock()),
     }  # fmt: skip
     with board._db.write() as tx:
-        instant = board._clock()
-        values["by"], values["now"] = board._known_as(tx, by.name), instants.to_text(instant)
-        values["next_at"] = _after(cron, zone, instant)
+        values["by"], values["now"] = board._known_as(tx, by.name), instants.to_text(board._clock())
         rows = tx.execute(
             """
             INSERT INTO schedule (id, key, name, cron, zone, task, catch_up, next_at,
@@ -123,23 +121,44 @@ def pause_schedule(board: Board, name: str) -> Schedule:
     with board._db.write() as tx:
         now = instants.to_text(board._clock())
         row = _row(tx, name)
-        return _changed(tx, row, "paused_at = coalesce(paused_at, :now)", now, change=row["paused_at"] is None)
+        changed = tx.execute(
+            """
+            UPDATE schedule SET paused_at = :now, version = version + 1, updated_at = :now
+             WHERE id = :id AND paused_at IS NULL
+            RETURNING *
+            """,
+            {"id": row["id"], "now": now},
+        ).fetchall()
+        return _schedule(changed[0] if changed else row)
 
 
 def resume_schedule(board: Board, name: str) -> Schedule:
     """Do what ``Board.resume_schedule`` promises."""
     while True:
-        with board._db.write() as tx:
-            instant = board._clock()
-            now = instants.to_text(instant)
+        with board._db.read() as tx:
             row = _row(tx, name)
-            paused = row["paused_at"]
-            if paused is None or row["next_at"] is None or row["next_at"] > min(paused, now):
-                following = row["next_at"] if paused is None else _after(row["cron"], row["zone"], instant, row)
-                return _changed(
-                    tx, row, "paused_at = NULL, next_at = :next_at", now, change=paused is not None, next_at=following
-                )
-        _make(board, row)  # what was planned before the pause comes first
+            instant = board._clock()
+        if row["paused_at"] is None:
+            return _schedule(row)
+        now = instants.to_text(instant)
+        if row["next_at"] is not None and row["next_at"] <= min(row["paused_at"], now):
+            _make(board, row)  # what was planned before the pause comes first
+            continue
+        # Outside of the write lock: a rule that hardly ever fits may take a second.
+        values = {"id": row["id"], "version": row["version"], "now": now}
+        values["next_at"] = _after(row["cron"], row["zone"], instant, row)
+        with board._db.write() as tx:
+            changed = tx.execute(
+                """
+                UPDATE schedule
+                   SET paused_at = NULL, next_at = :next_at, version = version + 1, updated_at = :now
+                 WHERE id = :id AND version = :version
+                RETURNING *
+                """,
+                values,
+            ).fetchall()
+        if changed:
+            return _schedule(changed[0])
 
 
 def remove_schedule(board: Board, name: str) -> Schedule:
@@ -288,19 +307,6 @@ def _row(tx: sqlite3.Connection, name: str) -> sqlite3.Row:
     if row is None:
         raise NotFound(f"there is no schedule {text!r}", hint="See `atb schedule list`.", field="name")
     return row
-
-
-def _changed(
-    tx: sqlite3.Connection, row: sqlite3.Row, assignment: str, now: str, *, change: bool, **values: Any
-) -> Schedule:
-    """Change a schedule, and return it; one that is as it should be stays as it is."""
-    if not change:
-        return _schedule(row)
-    after = tx.execute(
-        f"UPDATE schedule SET {assignment}, version = version + 1, updated_at = :now WHERE id = :id RETURNING *",
-        {"id": row["id"], "now": now, **values},
-    ).fetchall()[0]
-    return _schedule(after)
 
 
 def _after(cron: str, zone: str, instant: int, row: sqlite3.Row | None = None) -> str | None:
