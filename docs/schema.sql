@@ -1,4 +1,4 @@
--- Schema 1 of tasks.db. Made by `python -m agent_task_board.cli.reference` from the program itself; do not edit.
+-- Schema 2 of tasks.db. Made by `python -m agent_task_board.cli.reference` from the program itself; do not edit.
 
 -- One board. Every instant is text of fixed width in UTC (2026-11-30T06:14:05.123+00:00), so that text order is
 -- time order; every length of time is an integer number of milliseconds. Rows of task are never deleted.
@@ -54,7 +54,8 @@ CREATE TABLE task (
   error             TEXT,                 -- why the latest failed or expired attempt ended; null after a complete
   params            TEXT NOT NULL DEFAULT '{}',
   result            TEXT,
-  body              TEXT NOT NULL DEFAULT '',
+  body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims leave the task out
+  CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL),
   CONSTRAINT status_is_known CHECK (
     status IN ('queued', 'claimed', 'running', 'review', 'waiting', 'done', 'failed', 'cancelled')),
   CONSTRAINT lease_while_claimed_or_running CHECK (
@@ -107,9 +108,6 @@ CREATE INDEX task_blocked ON task (queue)
 
 CREATE INDEX task_leased ON task (lease_expires_at)
   WHERE status IN ('claimed', 'running');
-
-CREATE INDEX task_finished ON task (finished_at)
-  WHERE finished_at IS NOT NULL;
 
 CREATE TRIGGER task_is_never_deleted BEFORE DELETE ON task
 BEGIN
@@ -179,20 +177,6 @@ CREATE TABLE tally (
   PRIMARY KEY (queue, status),
   CONSTRAINT tally_not_negative CHECK (tasks >= 0)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER tally_on_insert AFTER INSERT ON task
-BEGIN
-  INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, NEW.status, 1)
-    ON CONFLICT (queue, status) DO UPDATE SET tasks = tasks + 1;
-END;
-
-CREATE TRIGGER tally_on_update AFTER UPDATE OF queue, status ON task
-  WHEN OLD.queue <> NEW.queue OR OLD.status <> NEW.status
-BEGIN
-  UPDATE tally SET tasks = tasks - 1 WHERE queue = OLD.queue AND status = OLD.status;
-  INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, NEW.status, 1)
-    ON CONFLICT (queue, status) DO UPDATE SET tasks = tasks + 1;
-END;
 
 -- One claim up to its ending.
 CREATE TABLE attempt (
@@ -296,3 +280,78 @@ CREATE TABLE request (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX request_age ON request (at);
+
+-- Lists and the board walk these in the order in which tasks were added.
+CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
+
+CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
+
+CREATE INDEX task_review ON task (seq) WHERE status = 'review';
+
+CREATE INDEX task_finished ON task (finished_at, seq) WHERE finished_at IS NOT NULL AND archived_at IS NULL;
+
+CREATE INDEX task_archived ON task (finished_at, seq) WHERE archived_at IS NOT NULL;
+
+CREATE TRIGGER tally_on_insert AFTER INSERT ON task
+BEGIN
+  INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, iif(NEW.archived_at IS NULL, NEW.status, 'archived'), 1)
+    ON CONFLICT (queue, status) DO UPDATE SET tasks = tasks + 1;
+END;
+
+CREATE TRIGGER tally_on_update AFTER UPDATE OF queue, status, archived_at ON task
+  WHEN OLD.queue <> NEW.queue OR OLD.status <> NEW.status OR (OLD.archived_at IS NULL) <> (NEW.archived_at IS NULL)
+BEGIN
+  UPDATE tally SET tasks = tasks - 1
+   WHERE queue = OLD.queue AND status = iif(OLD.archived_at IS NULL, OLD.status, 'archived');
+  INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, iif(NEW.archived_at IS NULL, NEW.status, 'archived'), 1)
+    ON CONFLICT (queue, status) DO UPDATE SET tasks = tasks + 1;
+END;
+
+-- A cron rule with the template of a task. Names are compared by casefold().
+CREATE TABLE schedule (
+  id         TEXT PRIMARY KEY,      -- ULID; a schedule made anew under an old name has another one
+  key        TEXT NOT NULL UNIQUE,  -- casefold() of the name
+  name       TEXT NOT NULL,
+  cron       TEXT NOT NULL,
+  zone       TEXT NOT NULL,         -- IANA name
+  task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
+  catch_up   INTEGER,               -- occurrences that one tick makes at most; null: as configured
+  paused_at  TEXT,                  -- later occurrences are dropped until it goes on
+  next_at    TEXT,                  -- the first occurrence that was not made yet; null when none is left
+  last_at    TEXT,                  -- the latest one that was
+  made       INTEGER NOT NULL DEFAULT 0,
+  version    INTEGER NOT NULL DEFAULT 1,
+  created_by TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  CONSTRAINT next_comes_after_last CHECK (next_at > last_at),
+  CONSTRAINT catch_up_in_range CHECK (catch_up BETWEEN 1 AND 1000)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedule_due ON schedule (next_at) WHERE next_at IS NOT NULL;
+
+CREATE UNIQUE INDEX task_occurrence ON task (schedule_id, occurrence_at) WHERE schedule_id IS NOT NULL;
+
+-- What hooks are to be told, written in the transaction of the change that they are told of.
+CREATE TABLE outbox (
+  id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; a hook drops repeats by it
+  event_seq  INTEGER NOT NULL REFERENCES event (seq),
+  target     TEXT NOT NULL,
+  told       TEXT NOT NULL,         -- of what: done, review, failed, cancelled, expired, commented
+  status     TEXT NOT NULL DEFAULT 'pending',
+  attempts   INTEGER NOT NULL DEFAULT 0,
+  due_at     TEXT,                  -- of the next attempt; while one is made, when it counts as lost
+  error      TEXT,                  -- of the latest attempt that failed
+  created_at TEXT NOT NULL,
+  ended_at   TEXT,
+  CONSTRAINT target_is_known CHECK (target IN ('command', 'webhook')),
+  CONSTRAINT delivery_status_is_known CHECK (status IN ('pending', 'delivered', 'failed')),
+  CONSTRAINT pending_is_due CHECK ((status = 'pending') = (due_at IS NOT NULL)),
+  CONSTRAINT pending_has_no_end CHECK ((status = 'pending') = (ended_at IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outbox_due ON outbox (due_at) WHERE status = 'pending';
+
+CREATE INDEX outbox_ended ON outbox (ended_at) WHERE status <> 'pending';
+
+CREATE INDEX outbox_event ON outbox (event_seq);

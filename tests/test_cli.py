@@ -179,13 +179,12 @@ def test_word_like_no_other_still_gets_a_hint(terminal: Terminal) -> None:
     "words",
     [
         *(["schedule", verb] for verb in "add list show pause resume remove preview".split()),
-        *([command] for command in "why export backup restore doctor archive run prime setup mcp".split()),
+        *([command] for command in "why run prime setup mcp".split()),
         ["schedule"],
         ["list", "--format", "compact"],
         ["list", "--archived"],
         ["claim", "--agent", "ada", "--wait", "5s"],
         ["claim", "--agent", "ada", "--wait"],
-        ["import", "tasks.csv", "--format", "csv"],
         ["waiting"],
     ],
 )

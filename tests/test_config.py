@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, Settings, config, core
+from agent_task_board import Board, Settings, config, core, instants
 from tests.support import MARIA, refused
 
 if TYPE_CHECKING:
@@ -227,6 +227,8 @@ def test_every_setting_of_a_file_reaches_the_core(tmp_path: Path) -> None:
         backoff_base = 2
         backoff_cap = "1m"
         busy_timeout = "0s"
+        catch_up = 7
+        archive_after = "90d"
         """,
     )
     assert as_dict(found.settings) == {
@@ -236,6 +238,9 @@ def test_every_setting_of_a_file_reaches_the_core(tmp_path: Path) -> None:
         "backoff_base": 2_000,
         "backoff_cap": 60_000,
         "busy_timeout": 0,
+        "catch_up": 7,
+        "archive_after": 90 * instants.DAY,
+        "hooks": None,
     }
     board = Board(tmp_path / "data", settings=found.settings, actor=MARIA)
     task = board.add("pack the boxes", due_at="2026-12-01T09:00").task
@@ -361,6 +366,16 @@ def test_lease_has_the_bounds_of_a_claim(tmp_path: Path) -> None:
         ("[serve]\nallow_hosts = ['']", "serve.allow_hosts"),
         ("[hooks]\nevents = ['claimed']", "hooks.events"),
         ("[hooks]\nwebhook_url = 'ftp://hook.example'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http:///path'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http://a:port/'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http://ada:pw@hook.example/'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http://hook.example/a b'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http://hook.example/#a'", "hooks.webhook_url"),
+        ("[hooks]\nwebhook_url = 'http://hook.example/\u00e9'", "hooks.webhook_url"),
+        ("archive_after = 'old'", "archive_after"),
+        ("archive_after = -1", "archive_after"),
+        ("archive_after = '36601d'", "archive_after"),
+        ("archive_after = false", "archive_after"),
         (f"[hooks]\nwebhook_secret = '{'s' * 201}'", "hooks.webhook_secret"),
     ],
 )
@@ -453,6 +468,7 @@ def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "data" / "config.toml", HOOKS)
+    (tmp_path / "data").chmod(0o700)
     found = load(tmp_path)
     assert (hooks(found), found.warnings) == (ON, [])
 
@@ -465,6 +481,66 @@ def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(
     monkeypatch.delattr(os, "getuid")  # a platform that cannot tell whose a file is
     found = load(tmp_path)
     assert (hooks(found), len(found.warnings)) == (OFF, 1)
+
+
+def test_hooks_of_the_default_data_directory_count_only_if_nobody_else_can_enter_it(tmp_path: Path) -> None:
+    file = write(tmp_path / "data" / "config.toml", f"max_attempts = 5\n{HOOKS}")
+    for mode in (0o755, 0o750, 0o701):  # as a checkout brings it along
+        (tmp_path / "data").chmod(mode)
+        found = load(tmp_path)
+        assert (hooks(found), len(found.warnings)) == (OFF, 1)
+        assert str(file) in found.warnings[0]
+        assert found.settings.hooks is None
+        assert found.settings.max_attempts == 5
+        # Whoever names the directory knows it.
+        assert hooks(load(tmp_path, data_dir="data")) == ON
+        assert hooks(load(tmp_path, environ={"ATB_DATA_DIR": "data"})) == ON
+
+
+def test_board_makes_a_data_directory_whose_hooks_count(tmp_path: Path) -> None:
+    with Board(tmp_path / "data", actor=MARIA) as board:
+        board.make()
+    write(tmp_path / "data" / "config.toml", HOOKS)
+    assert hooks(load(tmp_path)) == ON
+
+
+def test_hooks_reach_the_core_only_if_they_are_on_and_have_somebody_to_tell(tmp_path: Path) -> None:
+    address = "webhook_url = 'http://127.0.0.1:1/'\nwebhook_secret = 'hush'\nevents = ['failed']\n"
+    for text in (
+        "command = ['/bin/true']",
+        "enabled = true",
+        "enabled = true\nallow_network = true",
+        f"enabled = true\n{address}",
+    ):
+        assert load_text(tmp_path, f"[hooks]\n{text}").settings.hooks is None
+    found = load_text(tmp_path, f"[hooks]\nenabled = true\nallow_network = true\n{address}").settings.hooks
+    assert found is not None
+    assert (found.targets(), found.webhook, found.secret) == (["webhook"], "http://127.0.0.1:1/", "hush")
+    assert found.command is None
+    assert found.events == {"failed"}
+    found = load_text(tmp_path, f"[hooks]\nenabled = true\ncommand = ['a', 'b']\n{address}").settings.hooks
+    assert found is not None
+    assert (found.targets(), found.command, found.webhook) == (["command"], ["a", "b"], None)
+
+
+def test_calls_of_a_hook_have_no_hooks(tmp_path: Path) -> None:
+    file = write(tmp_path / "board.toml", HOOKS)
+    assert load(tmp_path, file=file).settings.hooks is not None
+    assert load(tmp_path, file=file, environ={"ATB_DELIVERY": "0" * 32}).settings.hooks is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a",
+        "https://hook.example:8443/board?x=1&y=%20",
+        "HTTPS://Hook.Example/",
+        "http://[::1]:8080/x",
+        "http://127.0.0.1?x",
+    ],
+)
+def test_address_of_a_hook_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
+    assert plain(load_text(tmp_path, f"[hooks]\nwebhook_url = '{url}'"))["hooks.webhook_url"] == url
 
 
 def test_empty_hooks_section_on_the_way_up_is_no_warning(tmp_path: Path) -> None:

@@ -22,7 +22,10 @@ PER_TICK = 2_000
 """Tasks that one tick archives, at most."""
 AGE_HIGH = 36_600 * instants.DAY
 
-_OLD = "finished_at IS NOT NULL AND archived_at IS NULL AND finished_at <= :before AND status IN ({statuses})"
+_OLD = """
+    finished_at IS NOT NULL AND archived_at IS NULL AND finished_at <= :before AND updated_at <= :before
+    AND status IN ({statuses})"""
+"""SQL: finished long ago, and not brought back from the archive since."""
 
 
 def archive(
@@ -83,46 +86,46 @@ def _statuses(given: Sequence[str]) -> str:
 
 
 def _archive(board: Board, old: str, age: int, by: Actor, *, limit: int | None) -> int:
-    """Archive in small transactions, so that no claim waits for long; return how many tasks."""
+    """Archive in small transactions, so that no claim waits for long; return how many tasks.
+
+    What is old is looked for outside of them: where few tasks of many have the status, that takes a while.
+    """
     archived = 0
-    before = instants.to_text(board._clock() - age)
-    last = ("", 0)  # where the batch before ended: else tasks of other statuses would be passed over again and again
+    values: dict[str, Any] = {"before": instants.to_text(board._clock() - age), "finished_at": "", "seq": 0}
     while limit is None or archived < limit:
-        with board._db.write() as tx:
-            found = _batch(board, tx, old, before, last, by)
-        archived += len(found)
-        if len(found) < BATCH:
+        with board._db.read() as tx:
+            found = tx.execute(
+                f"""
+                SELECT finished_at, seq FROM task
+                 WHERE {old} AND (finished_at, seq) > (:finished_at, :seq)
+                 ORDER BY finished_at, seq
+                 LIMIT {BATCH if limit is None else min(BATCH, limit - archived)}
+                """,
+                values,
+            ).fetchall()
+        if not found:
             break
-        last = found[-1]
+        values["finished_at"], values["seq"] = found[-1]
+        with board._db.write() as tx:
+            now = instants.to_text(board._clock())
+            by.name = board._known_as(tx, by.name)
+            archived += sum(
+                _archive_one(board, tx, old, {**values, "seq": row["seq"], "now": now}, by) for row in found
+            )
     return archived
 
 
-def _batch(
-    board: Board, tx: sqlite3.Connection, old: str, before: str, last: tuple[str, int], by: Actor
-) -> list[tuple[str, int]]:
-    found = [
-        (row["finished_at"], row["seq"])
-        for row in tx.execute(
-            f"""
-            SELECT finished_at, seq FROM task
-             WHERE {old} AND (finished_at, seq) > (:finished_at, :seq)
-             ORDER BY finished_at, seq
-             LIMIT :batch
-            """,
-            {"before": before, "finished_at": last[0], "seq": last[1], "batch": BATCH},
-        )
-    ]
-    now = instants.to_text(board._clock())
-    by.name = board._known_as(tx, by.name)
-    for _, seq in found:
-        after = task_rows(
-            tx,
-            f"""
-            UPDATE task SET archived_at = :now, version = version + 1, updated_at = :now
-             WHERE seq = :seq AND archived_at IS NULL
-            RETURNING {COLUMNS}
-            """,
-            {"seq": seq, "now": now},
-        )[0]
-        board._record(tx, after, "archived", by, now, {"changes": {"archived_at": {"from": None, "to": now}}})
-    return found
+def _archive_one(board: Board, tx: sqlite3.Connection, old: str, values: dict[str, Any], by: Actor) -> bool:
+    rows = task_rows(
+        tx,
+        f"""
+        UPDATE task SET archived_at = :now, version = version + 1, updated_at = :now
+         WHERE seq = :seq AND {old}
+        RETURNING {COLUMNS}
+        """,
+        values,
+    )
+    for row in rows:
+        changed = {"archived_at": {"from": None, "to": values["now"]}}
+        board._record(tx, row, "archived", by, values["now"], {"changes": changed})
+    return bool(rows)

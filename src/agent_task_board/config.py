@@ -37,6 +37,7 @@ _SIZE = 65_536
 """Bytes of a file, at most."""
 
 _CORRECT = "Correct the file; nothing was changed."
+_ADDRESS = r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?([/?][!\"$-~]*)?"
 _WAIT = 366 * instants.DAY
 _AGE = 36_600 * instants.DAY
 
@@ -125,6 +126,8 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
             )
         values.update((key, (value, f"file {file}")) for key, value in found.items())
         settings = _settings(values)
+        if environ.get("ATB_DELIVERY"):  # what a hook does is told to no hook: that would never end
+            settings.hooks = None
         if origin == "default" and "data_dir" in found:
             directory, origin = _absolute(values["data_dir"][0], os.path.dirname(file)), f"file {file}"
     if not os.path.isabs(directory):
@@ -390,8 +393,13 @@ def _url(value: object, key: str) -> str | None:
     if value == "":
         return None
     url = inputs.line(value, key, inputs.PATH)
-    if not url.lower().startswith(("http://", "https://")):
+    import re  # not urllib, which would cost every command its time; argparse and json have loaded this one
+
+    if not re.match("https?://", url, re.IGNORECASE):
         raise InvalidInput(f"{key}: must begin with http:// or https://")
+    if not re.fullmatch(_ADDRESS, url, re.IGNORECASE):
+        hint = "Write the host, the port if it is another, and a path of ASCII characters; no name, password or #."
+        raise InvalidInput(f"{key}: is not an address that can be called", hint=hint)
     return url
 
 

@@ -355,13 +355,13 @@ class Core:
 
     def _owe(self, tx: sqlite3.Connection, hooks: Hooks, event: int, now: str, told: Iterable[str]) -> None:
         """Write down what hooks are to be told, in the transaction of the change."""
-        for word in hooks.events.intersection(told):
-            for target in hooks.targets():
-                tx.execute(
-                    "INSERT INTO outbox (id, event_seq, target, told, due_at, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-                    (f"{self._random(6).hex()}{event:018x}{len(target):02x}", event, target, word, now, now),
-                )
-                self.owes_hooks = True
+        owed = [(word, target) for word in told if word in hooks.events for target in hooks.targets()]
+        for number, (word, target) in enumerate(owed):
+            tx.execute(
+                "INSERT INTO outbox (id, event_seq, target, told, due_at, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                (f"{self._random(8).hex()}{event:014x}{number:02x}", event, target, word, now, now),
+            )
+            self.owes_hooks = True
 
     def _comment(self, tx: sqlite3.Connection, task: TaskRow, text: str, actor: Actor, now: str) -> int:
         tx.execute("UPDATE board SET revision = revision + 1")

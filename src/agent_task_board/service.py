@@ -9,10 +9,13 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
 ``snapshot.py``           snapshot
 ``transfer.py``           import_tasks
+``export.py``             export
 ``schedules.py``          add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
                           remove_schedule
 ``ticking.py``            tick
 ``archive.py``            archive, unarchive
+``backup.py``             backup
+``doctor.py``             doctor
 ``core.py``               what they share: tokens, attempts, events, refusals
 ========================  ==========================================================================
 """
@@ -24,8 +27,9 @@ from .queries import Queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    import os
+    from collections.abc import Callable, Sequence
+    from typing import Any, BinaryIO
 
     from .identity import Actor
     from .model import Receipt, Schedule
@@ -175,19 +179,88 @@ class Board(Editing, Queries):
 
         return unarchive(self, task, actor=actor)
 
-    def import_tasks(self, data: Any, *, actor: Actor | None = None) -> Imported:
-        """Import an array of tasks, an object with ``tasks``, or an envelope around either; all of it or nothing.
+    def backup(self, *, output: str | os.PathLike[str] | None = None, keep: int | None = None) -> dict[str, Any]:
+        """Put the board as it is now into one ZIP, beside any number of writers.
 
-        Ids are kept, and made where there are none. A task whose id exists, or whose dedupe key an unfinished task
-        holds, is passed over and counted; what waits for one passed over by its key waits for the key's holder.
-        Claimed and running tasks come in as queued.
+        ``output`` is the directory for it, by default ``backups`` in the data directory. With ``keep``, the oldest
+        backups there are removed until so many are left.
+
+        Returns:
+            ``{"path", "tasks", "events", "sha256"}``, the digest that of the board in the ZIP; with ``keep`` also
+            ``removed``, how many.
 
         Raises:
-            InvalidInput: a malformed task (its place and field are named), an unknown dependency, a circle.
+            NotFound: there is no board.
+            Unusable: the board is damaged, the disk full, or the directory cannot be written; nothing is left behind.
+        """
+        from .backup import backup
+
+        return backup(self, output=output, keep=keep)
+
+    def doctor(self, *, fix: str | None = None, config: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Look the board over, and everything around it; writes nothing without ``fix``.
+
+        ``fix`` names a repair that a finding offers; it is made after a backup. ``config`` is a configuration file
+        to look at, too.
+
+        Returns:
+            ``{"findings", "healthy"}``: each finding has ``check level message remedy fix``, and a board with one
+            of level ``error`` is not healthy. With ``fix`` also ``fixed``: ``{"name", "backup", "did"}``.
+        """
+        from .doctor import doctor
+
+        return doctor(self, fix, config)
+
+    def import_tasks(
+        self,
+        source: Any,
+        *,
+        file_format: str = "json",
+        dry_run: bool = False,
+        actor: Actor | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Imported:
+        """Import tasks, and what belongs to them, from a file opened for bytes; all of it or nothing.
+
+        ``source`` may also be a document of JSON that was read already. JSON is an array of tasks, an object with
+        ``tasks``, what ``export`` writes, or an envelope around one of them; ``csv``, ``beads`` and ``github`` are the
+        other formats. A file may be larger than memory, and the board is not locked while it is read.
+
+        Ids are kept, and made where there are none. A task whose id exists, whose dedupe key an unfinished task
+        holds, or whose occurrence another task has, is passed over with its attempts and events, and counted; what
+        waits for it waits for the task in its way. Claimed and running tasks come in as queued. ``dry_run`` checks
+        everything and writes nothing. ``progress`` is told now and then how many elements were read.
+
+        Raises:
+            InvalidInput: a malformed element (its place and field are named), an unknown dependency, a circle.
         """
         from .transfer import import_tasks
 
-        return import_tasks(self, data, actor)
+        return import_tasks(self, source, actor, file_format=file_format, dry_run=dry_run, progress=progress)
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        file_format: str = "json",
+        bom: bool = True,
+        progress: Callable[[int], object] | None = None,
+    ) -> dict[str, Any]:
+        """Write the whole board as JSON, or its tasks as CSV, to a file opened for bytes, or to a path.
+
+        A path appears whole or not at all, and replaces a file that is there. ``bom`` lets CSV begin with a byte order
+        mark, by which spreadsheets know UTF-8. ``progress`` is told now and then how many rows were written.
+
+        Returns:
+            ``{"tasks", "events"}``, two counts; with a path also ``"path"``.
+
+        Raises:
+            InvalidInput: the path leads to no file.
+            Unusable: the file cannot be written, as on a full disk; nothing of it is left behind.
+        """
+        from .export import export
+
+        return export(self, target, file_format=file_format, bom=bom, progress=progress)
 
     def snapshot(self, known: Snapshot | None = None) -> Snapshot:
         """Return the board as one JSON text; ``known`` itself when that still holds, which costs next to nothing."""

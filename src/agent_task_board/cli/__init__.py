@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from .command import Command, Reply
+    from .command import Call, Command, Reply
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
@@ -42,14 +42,25 @@ def run() -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one command, let hooks be told of what it did once its answer is out, and return its exit code."""
+    calls: list[Call] = []
+    code = _answer(list(sys.argv[1:] if argv is None else argv), calls)
+    for call in calls:
+        if call.owes_hooks:
+            from .detached import deliver
+
+            deliver(call.config)
+    return code
+
+
+def _answer(arguments: list[str], calls: list[Call]) -> int:
+    """Run one command, print its answer, and return its exit code; its call is appended to ``calls``."""
     quiet = "--quiet" in arguments
     warnings: list[str] = []
     style = "json"
     try:
         style = output.style_for(arguments, os.environ)
-        reply = _run(arguments, warnings)
+        reply = _run(arguments, warnings, calls)
         code = output.succeed(reply, warnings, style, quiet=quiet)
         if reply.then is not None:
             reply.then()
@@ -66,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return output.fail(output.bug(error, quiet=quiet), warnings, style, quiet=quiet)
 
 
-def _run(arguments: list[str], warnings: list[str]) -> Reply:
+def _run(arguments: list[str], warnings: list[str], calls: list[Call]) -> Reply:
     from . import parsing
 
     place = parsing.place_of_command(arguments)
@@ -79,6 +90,7 @@ def _run(arguments: list[str], warnings: list[str]) -> Reply:
     from .command import Call
 
     call = Call(parsed, command, warnings)
+    calls.append(call)
     try:
         return command.run(call)
     finally:

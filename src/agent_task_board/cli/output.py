@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .command import Reply
 
 STYLES = ("json", "table")
-OWN_FORMAT = ("import",)
+OWN_FORMAT = ("export", "import")
 """Commands whose ``--format`` is that of a file."""
 
 

@@ -143,7 +143,7 @@ def parser_of(name: str, command: Command) -> Parser:
         every.add_argument(
             "--format",
             choices=["json", "table"],
-            help="table: a page for people (default: ATB_FORMAT, json); import has its own",
+            help="table: a page for people (default: ATB_FORMAT, json); export and import have their own",
         )
     every.add_argument("--quiet", action="store_true", help="say nothing on standard error")
     return parser

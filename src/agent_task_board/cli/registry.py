@@ -11,7 +11,10 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Look": ("reads", ("list", "show", "events", "agents", "stats")),
     "Serve": ("serving", ("serve",)),
     "Let tasks recur": ("schedules", ("schedule",)),
-    "Look after the board": ("upkeep", ("tick", "import", "config", "demo")),
+    "Tell other programs": ("hooks", ("hooks",)),
+    "Keep it for long": ("keeping", ("archive", "unarchive", "backup", "restore", "doctor")),
+    "Take out and bring in": ("transfer", ("export", "import")),
+    "Look after the board": ("upkeep", ("tick", "config", "demo")),
 }
 MODULES = {name: module for module, names in GROUPS.values() for name in names}
 

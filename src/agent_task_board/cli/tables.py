@@ -316,6 +316,16 @@ def _config(data: dict[str, Any], zone: str) -> list[str]:
     return [f"file: {clean(data['file'] or 'none')}", *_table(("KEY", "VALUE", "SOURCE"), rows)]
 
 
+def _doctor(data: dict[str, Any], zone: str) -> list[str]:
+    del zone
+    rows = [(finding["check"], finding["level"], finding["message"]) for finding in data["findings"]]
+    remedies = dict.fromkeys(finding["remedy"] for finding in data["findings"] if finding["remedy"])
+    lines = _table(("CHECK", "LEVEL", "FOUND"), rows)
+    lines += ["", "what to do:", *(f"  {remedy}" for remedy in remedies)] if remedies else []
+    fixed = data.get("fixed", {"did": []})
+    return [*lines, *(["", "done:", *(f"  {did}" for did in fixed["did"])] if fixed["did"] else [])]
+
+
 def _demo(data: dict[str, Any], zone: str) -> list[str]:
     del zone
     return [
@@ -330,6 +340,23 @@ def _comment(data: dict[str, Any], zone: str) -> list[str]:
     return [f"comment {event['seq']} on {event['task_id']} by {event['actor']}, {_local(event['at'], zone)}"]
 
 
+def _hooks(data: dict[str, Any], zone: str) -> list[str]:
+    if "results" in data:
+        found = [
+            (one["target"], "delivered" if one["delivered"] else "failed", one.get("error") or one.get("output"))
+            for one in data["results"]
+        ]
+        return _table(("target", "outcome", "told"), found)
+    lines = [f"tells {one['target']}: {one['to']}" for one in data["targets"]] or ["tells nobody"]
+    rows = [
+        (one["id"], one["task_id"][-6:], one["told"], one["target"], one["status"], one["attempts"],
+         _local(one["due_at"], zone), one["error"])
+        for one in data["deliveries"]
+    ]  # fmt: skip
+    heads = ("delivery", "task", "told", "target", "status", "attempts", "next attempt", "error")
+    return [*lines, "", *_table(heads, rows)]
+
+
 def _facts(data: dict[str, Any], zone: str) -> list[str]:
     del zone
     return _labelled((key.replace("_", " "), json.dumps(value, ensure_ascii=False)) for key, value in data.items())
@@ -340,8 +367,10 @@ _PAGES: dict[str, Callable[[Any, str], list[str]]] = {
     "comment": _comment,
     "config": _config,
     "demo": _demo,
+    "doctor": _doctor,
     "events": _events,
     "facts": _facts,
+    "hooks": _hooks,
     "receipt": _receipt,
     "schedules": _schedules,
     "stats": _stats,

@@ -1,10 +1,10 @@
-"""The commands that look after the board: tick, import, config, demo."""
+"""The commands that look after the board: tick, config, demo."""
 
 from __future__ import annotations
 
 import sys
 
-from .. import config, inputs
+from .. import config
 from .command import Call, Command, Reply
 from .reads import _nothing
 
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
 
 def _tick(call: Call) -> Reply:
     return Reply(call.board.tick())
-
-
-def _import_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
-    parser.add_argument("--format", choices=["json"], default="json", help="the format of the file (default: json)")
-    parser.actor()
-
-
-def _import(call: Call) -> Reply:
-    source = call.read_text(call.args.file, "file", limit=None)
-    data = inputs.parse_json(source, "file", depth=inputs.JSON_DEPTH + 4)  # a task's params lie that much deeper
-    done = call.board.import_tasks(data, actor=call.actor())
-    return Reply(done.to_dict(), warnings=done.warnings)
 
 
 def _config_arguments(parser: Parser) -> None:
@@ -63,16 +50,6 @@ COMMANDS = {
         "small transactions; safe to run twice at once, and every minute. `data` is {expired, created, delivered,\n"
         "catchup_pending}: how many of each, and whether schedules have more to catch up with at the next tick.",
         ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet   # a line for crontab"),
-    ),
-    "import": Command(
-        _import,
-        _import_arguments,
-        "Bring in tasks from a file: all of it or nothing.",
-        "Takes an array of tasks, an object with `tasks`, or what `atb list --full` prints. Ids are kept; a task\n"
-        "whose id exists, or whose dedupe key an unfinished task holds, is passed over and counted. Claimed and\n"
-        "running tasks come in as queued. `data` is {imported, skipped}. Makes the board if there is none yet.",
-        ("atb import examples/tasks.json", "atb list --full --limit 100000 | atb --data-dir copy import -"),
-        creates=True,
     ),
     "config": Command(
         _config,

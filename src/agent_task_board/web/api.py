@@ -11,6 +11,7 @@ from .._version import __version__
 from ..errors import InvalidInput
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
+from ..outbox import deliver_soon
 from .messages import JSON, Response, envelope, gzip
 
 TYPE_CHECKING = False
@@ -42,6 +43,11 @@ class Api:
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._whole = self._packed = b""
+
+    def tell_hooks(self) -> None:
+        """Have hooks told what they are owed, in another thread."""
+        if not self.read_only:
+            deliver_soon(self.board)
 
     def snapshot(self, *, packed: bool) -> tuple[str, bytes]:
         """Return the tag of the board as it is now and its envelope, ``packed`` by gzip or as it is."""

@@ -80,7 +80,11 @@ class Connection(BaseHTTPRequestHandler):
         elif head is None:
             self.server.log(f"a malformed request {response.status}")
         self.server.waits(self, False)
-        self.send(response, head)
+        try:
+            self.send(response, head)
+        finally:  # the client may have left: what it changed is told all the same
+            if head is not None and head.method not in ("GET", "HEAD"):
+                self.server.api.tell_hooks()
         if response.close:
             self.server.waits(self, True)
             self.wire.drain()

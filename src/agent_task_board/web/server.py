@@ -124,6 +124,7 @@ class Server(ThreadingHTTPServer):
         The latter is noticed after at most ``pause`` seconds.
         """
         _allow_files()
+        self.api.tell_hooks()  # what was left by an earlier server, or by a command that was killed
         try:
             self.serve_forever(poll_interval=pause)
         finally:
