@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COMMANDS = """
 claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
-list show events agents stats serve tick import config demo
+list show events agents stats prime setup serve mcp tick import config demo
 """.split()
 
 EXIT_CODES = {

@@ -98,7 +98,18 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
 
 
 def test_every_verb_that_writes_is_killed_below() -> None:
-    reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot"}
+    reads = {
+        "list_tasks",
+        "show",
+        "events",
+        "agents",
+        "stats",
+        "nothing_ready",
+        "revision",
+        "snapshot",
+        "attention",
+        "briefing",
+    }
     reads |= {"exists", "is_missing", "created", "path", "close", "leave_thread"}
     reads.add("make")  # below, as the making of a board
     public = {name for name in dir(Board) if not name.startswith("_")}

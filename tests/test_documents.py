@@ -294,7 +294,7 @@ def test_lifecycle_defines_the_words_of_the_glossary() -> None:
 
 def test_lifecycle_has_every_verb_of_the_board() -> None:
     table = read("docs/lifecycle.md").partition("## Transitions")[2].partition("\n## ")[0]
-    verbs = set(MODULES) - {*"list show events agents stats tick import config demo serve".split()}
+    verbs = set(MODULES) - {*"list show events agents stats prime setup tick import config demo serve mcp".split()}
     assert {verb for verb in verbs if f"| `{verb}` |" not in table} == set()
 
 
@@ -384,11 +384,11 @@ def collected(arguments: list[str]) -> set[str]:
 LAYERS = (
     {"errors", "filesystem", "model", "backoff", "instants", "inputs", "identity", "settings", "turnstile", "_version"},
     {"config", "db"},
-    {"core", "claiming", "review", "editing", "queries", "snapshot", "transfer", "service"},
+    {"core", "claiming", "review", "editing", "queries", "snapshot", "compact", "briefing", "transfer", "service"},
 )
 """The core, lowest first: a module imports from its own layer and those before it."""
 
-ADAPTERS = {"cli", "demo", "web"}
+ADAPTERS = {"cli", "demo", "mcp_server", "setup", "web"}
 """Packages over the service. They do not know each other, but for a command that starts one, inside its function."""
 
 TOP = {"agent_task_board", "__main__"}

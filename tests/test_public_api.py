@@ -15,7 +15,7 @@ import agent_task_board
 PUBLIC = ["Actor", "Board", "BoardError", "Grant", "Lease", "Receipt", "Settings", "Task", "__version__"]
 VERBS = """
     add claim resume heartbeat release complete fail handoff approve reject reassign retry cancel update comment
-    tick import_tasks list_tasks show events agents stats nothing_ready
+    tick import_tasks list_tasks show events agents stats nothing_ready briefing
 """.split()
 
 

@@ -8,6 +8,7 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``editing.py``            add, update, reassign, retry, cancel, comment
 ``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
 ``snapshot.py``           snapshot
+``briefing.py``           briefing
 ``transfer.py``           import_tasks
 ``core.py``               what they share: tokens, attempts, events, refusals
 ========================  ==========================================================================
@@ -22,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .briefing import Briefing
     from .identity import Actor
     from .snapshot import Snapshot
     from .transfer import Imported
@@ -62,3 +64,12 @@ class Board(Editing, Queries):
         from .snapshot import take
 
         return take(self, known)
+
+    def briefing(self, *, agent: str | None = None) -> Briefing:
+        """Return what an agent must know to begin or to go on: what it holds, what is ready for it, how to work.
+
+        Tokens are not in it: ``resume`` gives the holder of a task a new one. Costs the same on any board.
+        """
+        from .briefing import take
+
+        return take(self, agent)

@@ -9,7 +9,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Look": ("reads", ("list", "show", "events", "agents", "stats")),
-    "Serve": ("serving", ("serve",)),
+    "Bring agents in": ("onboarding", ("prime", "setup")),
+    "Serve": ("serving", ("serve", "mcp")),
     "Look after the board": ("upkeep", ("tick", "import", "config", "demo")),
 }
 MODULES = {name: module for module, names in GROUPS.values() for name in names}

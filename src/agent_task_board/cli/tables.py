@@ -285,6 +285,15 @@ def _stats(data: dict[str, Any], zone: str) -> list[str]:
     return lines
 
 
+def _setup(data: dict[str, Any], zone: str) -> list[str]:
+    del zone
+    lines = []
+    for file in data["files"]:
+        lines.append(f"{file['action']:<10}{file['path']}")
+        lines += [f"    {line}" for line in (file.get("content") or "").splitlines()]
+    return [*lines, *([data["next"]] if "next" in data else [])]
+
+
 def _config(data: dict[str, Any], zone: str) -> list[str]:
     del zone
     rows = [
@@ -320,6 +329,7 @@ _PAGES: dict[str, Callable[[Any, str], list[str]]] = {
     "events": _events,
     "facts": _facts,
     "receipt": _receipt,
+    "setup": _setup,
     "stats": _stats,
     "task": _task,
     "tasks": _tasks,

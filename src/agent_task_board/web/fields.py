@@ -6,7 +6,7 @@ it to clients, and a test holds the two together.
 
 from __future__ import annotations
 
-from .. import inputs
+from .. import compact, inputs
 from ..errors import BoardError, InvalidInput
 from ..model import STATUSES
 from ..queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
@@ -113,6 +113,10 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "after": ({"type": "string"}, "go on after an earlier page: its `next`"),
     "before": ({"type": "integer", "minimum": 0}, "newest first, from below this number; 0: from the newest"),
     "task": (_REFERENCE, "of this task"),
+    "budget": (
+        {"type": "integer", "minimum": compact.BUDGET_LOW, "maximum": compact.BUDGET_HIGH},
+        "how many tokens at most, of 4 characters each; only with `Accept: text/plain`",
+    ),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to look back; 14 unless given"),
 }
 """Every parameter of a query."""
