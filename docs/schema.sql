@@ -281,7 +281,8 @@ CREATE TABLE request (
 
 CREATE INDEX request_age ON request (at);
 
--- Lists and the board walk these in the order in which tasks were added.
+-- What a board needs to keep months of work: an archive, schedules, an outbox, and lists that history does not slow.
+-- Lists and the board walk these indexes in the order in which tasks were added.
 CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 
 CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
@@ -292,6 +293,7 @@ CREATE INDEX task_finished ON task (finished_at, seq) WHERE finished_at IS NOT N
 
 CREATE INDEX task_archived ON task (finished_at, seq) WHERE archived_at IS NOT NULL;
 
+-- Archived tasks count as archived, whatever their status.
 CREATE TRIGGER tally_on_insert AFTER INSERT ON task
 BEGIN
   INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, iif(NEW.archived_at IS NULL, NEW.status, 'archived'), 1)
@@ -330,6 +332,7 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_due ON schedule (next_at) WHERE next_at IS NOT NULL;
 
+-- An occurrence makes one task, ever.
 CREATE UNIQUE INDEX task_occurrence ON task (schedule_id, occurrence_at) WHERE schedule_id IS NOT NULL;
 
 -- What hooks are to be told, written in the transaction of the change that they are told of.

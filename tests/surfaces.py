@@ -15,7 +15,11 @@ from urllib.parse import urlencode
 
 from agent_task_board.core import Core
 from agent_task_board.identity import Actor
+from agent_task_board.mcp_server import tools
+from agent_task_board.mcp_server.definitions import TOOLS
+from agent_task_board.model import AGENT, HUMAN
 from tests.command_line import EXIT_CODES, Terminal
+from tests.mcp_client import Said
 from tests.scenarios import at
 from tests.serving import serving
 from tests.support import Clock, open_board
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from agent_task_board.service import Board
     from tests.scenarios import Step
     from tests.serving import Running
 
@@ -42,6 +47,25 @@ POSITIONAL = {"add": ("title",), "comment": ("task", "text"), "events": ()}
 
 RENAMED = {"depends_on": "blocked_by"}
 """Fields that refusals of the command line name after its options."""
+
+TOOL = {
+    "add": "create_task",
+    "claim": "claim_task",
+    "resume": "resume_task",
+    "heartbeat": "heartbeat",
+    "complete": "complete_task",
+    "fail": "fail_task",
+    "release": "release_task",
+    "handoff": "handoff_task",
+    "list": "list_tasks",
+    "show": "get_task",
+    "comment": "add_comment",
+    "cancel": "cancel_task",
+}
+"""The tool of each verb that has one."""
+
+ARGUMENTS = {"task": "task_id", "blocked_by": "depends_on"}
+"""Arguments of tools that are not named after the field."""
 
 NAMES_AGENT = ("add", "claim", "resume")
 """Commands with an option for the agent; any other takes it from the environment."""
@@ -181,6 +205,93 @@ class Patching(Http):
         return super().request(verb, arguments)
 
 
+class Mcp(Surface):
+    """The tools, in this process; what they do not offer goes by the command line."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        super().__init__(directory, clock)
+        self._others = CommandLine(directory, clock)
+        self._board: Board | None = None
+
+    def begin(self) -> None:
+        """Put an empty board in the place of the one before."""
+        self.close()
+        super().begin()
+        self._board = open_board(self.directory / "data", self.clock)
+
+    def close(self) -> None:
+        """Close the board."""
+        if self._board is not None:
+            self._board.close()
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool, and make an envelope of its text; what the text leaves out is read from the board."""
+        given = self.given(verb, arguments)
+        if given is None:
+            return self._others.call(verb, arguments)
+        assert self._board is not None
+        # Tools act for agents. The person of the scenarios makes some of the same calls: here under a tool's roof.
+        kind = AGENT if "agent" in arguments else HUMAN
+        with patch.object(tools, "AGENT", kind):
+            answer = tools.Tools(self._board, lambda: PERSON).call(TOOL[verb], given)
+        said = Said(answer.text, answer.refused)
+        return self._refusal(said) if said.refused else self._success(self._board, verb, said, arguments)
+
+    @staticmethod
+    def given(verb: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments of the tool; ``None`` where it does not take them, or would mean another caller."""
+        given = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
+        if verb == "cancel":
+            given["confirm"] = True
+        names_nobody = "agent" not in given and (verb in ("claim", "resume") or given.get("claim"))
+        if verb not in TOOL or names_nobody or not isinstance(given.get("result", {}), dict):
+            return None
+        return given if given.keys() <= TOOLS[TOOL[verb]].parameters.keys() else None
+
+    @staticmethod
+    def _refusal(said: Said) -> dict[str, Any]:
+        details = said.line("details") or {}
+        message = said.line("message")
+        for field, argument in (("id", "task_id"), ("blocked_by", "depends_on")):
+            if details.get("field") == argument:
+                details["field"] = field
+                message = message.replace(f"{argument}:", f"{field}:", 1)
+        error = {"code": said.code, "message": message, "hint": said.line("hint") or "", "details": details}
+        return {"ok": False, "error": error, "warnings": said.notes}
+
+    def _success(self, board: Board, verb: str, said: Said, arguments: dict[str, Any]) -> dict[str, Any]:
+        data: Any = None
+        if verb == "list":
+            data = board.list_tasks(**arguments).to_dict()
+            titles = [json.loads(title) for title in re.findall(r'^\w+ ("(?:[^"\\]|\\.)*") ', said.text, re.MULTILINE)]
+            assert titles == [task["title"] for task in data["tasks"]], said
+            assert f"+ more after={data['next']}\n" in said.text or data["next"] is None, said
+        elif verb == "show":
+            data = board.show(said.word("id"))
+            assert said.word("version") == str(data["task"]["version"])
+            return {"ok": True, "data": data, "warnings": []}
+        elif verb == "comment":
+            data = {"event": board.events(task=said.id)["events"][-1]}
+            assert said.word("seq") == str(data["event"]["seq"])
+        elif said.head != ["nothing"]:
+            data = self._receipt(board.show(said.id)["task"], said, created=verb == "add")
+        return {"ok": True, "data": data, "warnings": said.notes}
+
+    @staticmethod
+    def _receipt(task: dict[str, Any], said: Said, *, created: bool) -> dict[str, Any]:
+        assert said.word("version") == str(task["version"])
+        data: dict[str, Any] = {"task": task}
+        if created:
+            data["created"] = "existing" not in said.head
+        if " token=" in said.text:
+            assert said.word("lease_end") == f"{task['lease_expires_at'][:19]}Z"
+            fence = int(said.word("fence"))
+            data["lease"] = {"token": said.token, "fence": fence, "expires_at": task["lease_expires_at"]}
+        if "replayed" in said.head:
+            data["replayed"] = True
+        return data
+
+
 @contextlib.contextmanager
 def _command_line(directory: Path) -> Iterator[Surface]:
     yield CommandLine(directory, Clock())
@@ -197,10 +308,17 @@ def _http(directory: Path, kind: type[Http] = Http) -> Iterator[Surface]:
             surface.close()
 
 
+@contextlib.contextmanager
+def _mcp(directory: Path) -> Iterator[Surface]:
+    with contextlib.closing(Mcp(directory, Clock())) as surface:
+        yield surface
+
+
 SURFACES: dict[str, Callable[[Path], AbstractContextManager[Surface]]] = {
     "command line": _command_line,
     "http": _http,
     "http by patch": lambda directory: _http(directory, Patching),
+    "mcp": _mcp,
 }
 
 

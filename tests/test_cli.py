@@ -21,6 +21,7 @@ import pytest
 from agent_task_board import Board, __version__
 from agent_task_board.cli import find, parsing
 from tests.command_line import COMMANDS, LIMIT, LONG_KEYS, TASK_KEYS, Terminal
+from tests.compact_reader import read
 from tests.support import MARIA
 
 if TYPE_CHECKING:
@@ -178,11 +179,7 @@ def test_word_like_no_other_still_gets_a_hint(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *(["schedule", verb] for verb in "add list show pause resume remove preview".split()),
-        *([command] for command in "why run prime setup mcp".split()),
-        ["schedule"],
-        ["list", "--format", "compact"],
-        ["list", "--archived"],
+        *([command] for command in "why run".split()),
         ["claim", "--agent", "ada", "--wait", "5s"],
         ["claim", "--agent", "ada", "--wait"],
         ["waiting"],
@@ -983,6 +980,122 @@ def test_unknown_format_is_refused_in_json(terminal: Terminal) -> None:
     for words in (["list", "--format", "yaml"], ["--format=xml", "list"], ["list", "--format="]):
         terminal.refused("invalid_input", *words)
     terminal.refused("invalid_input", "list", ATB_FORMAT="yaml")
+
+
+def in_brief(terminal: Terminal, *words: str, code: int = 0, **environ: str) -> dict[str, Any]:
+    """Run a command that answers in compact text, and return what a reader makes of it."""
+    answer = terminal.atb(*words, "--format", "compact", **environ)
+    assert (answer.code, answer.err) == (code, "")
+    return read(answer.text)
+
+
+def test_every_verb_answers_in_compact_text(terminal: Terminal) -> None:
+    made = in_brief(terminal, "add", TITLE, "--body", "two\nlines", "--needs-approval", "--dedupe-key", "k")
+    assert (made["kind"], made["tasks"][0]["title"], made["flags"]) == ("created", TITLE, [])
+    assert "made a new board" in made["notes"][0]
+    id_ = made["facts"]["id"]
+    again = in_brief(terminal, "add", "other", "--dedupe-key", "k")
+    assert (again["facts"]["id"], again["flags"], len(again["notes"])) == (id_, ["existing"], 1)
+
+    claimed = in_brief(terminal, "claim", "--agent", "ada")
+    assert (claimed["kind"], claimed["texts"]) == ("claimed", {"body": "two\nlines"})
+    assert in_brief(terminal, "claim", "--agent", "bob")["kind"] == "nothing"
+    resumed = in_brief(terminal, "resume", id_, "--agent", "ada")
+    assert (resumed["kind"], resumed["facts"]["fence"]) == ("resumed", 2)
+    holds = (id_, "--token", resumed["facts"]["token"])
+    renewed = in_brief(terminal, "heartbeat", *holds, "--progress", "40")
+    assert (renewed["kind"], renewed["tasks"][0]["progress"]) == ("renewed", 40)
+    assert renewed["facts"]["lease_end"] == renewed["tasks"][0]["lease"]
+    assert in_brief(terminal, "complete", *holds)["kind"] == "completed"
+    assert in_brief(terminal, "complete", *holds)["flags"] == ["replayed"]
+    assert in_brief(terminal, "comment", id_, "x")["kind"] == "commented"
+
+    verbs = []
+    for words in (
+        ("reject", id_, "--note", "more"),
+        ("update", id_, "--priority", "3"),
+        ("reassign", id_, "--to", "bob"),
+        ("cancel", id_),
+        ("retry", id_),
+    ):
+        told = in_brief(terminal, *words)
+        assert told["facts"]["id"] == id_
+        verbs.append(told["kind"])
+    assert verbs == ["rejected", "updated", "reassigned", "cancelled", "retried"]
+    for verb, more in (("fail", ("--error", "x")), ("release", ()), ("handoff", ("--to", "bob")), ("complete", ())):
+        other = terminal.add(verb, "--needs-approval")
+        told = in_brief(terminal, verb, *held(terminal, other), *more)
+        verbs.append(told["kind"])
+    assert verbs[5:] == ["failed", "released", "handed_off", "completed"]
+    assert in_brief(terminal, "approve", other)["kind"] == "approved"
+    assert in_brief(terminal, "show", other)["tasks"][0]["status"] == "done"
+
+
+def held(terminal: Terminal, task: str) -> tuple[str, ...]:
+    return (task, "--token", terminal.data("claim", task, "--agent", "ada")["lease"]["token"])
+
+
+def test_refusal_in_compact_text_goes_to_standard_output_and_keeps_its_exit_code(terminal: Terminal) -> None:
+    task = terminal.add("t")
+    terminal.data("claim", task, "--agent", "ada")
+    for words, code, name in (
+        (["claim", task, "--agent", "bob"], 4, "conflict"),
+        (["complete", task, "--token", "0" * 32], 5, "lease_lost"),
+        (["show", "9F3K2A"], 3, "not_found"),
+        (["list", "--statsu"], 2, "invalid_input"),
+        (["lst"], 2, "invalid_input"),
+        (["claim", "--agent", "bob", "--fail-empty"], 9, "empty"),
+    ):
+        told = in_brief(terminal, *words, code=code)
+        assert (told["kind"], told["flags"], len(told["notes"])) == ("error", [name], int(name == "empty"))
+
+
+def test_compact_text_may_be_set_by_the_environment_and_json_wins(terminal: Terminal) -> None:
+    terminal.add("t")
+    assert read(terminal.atb("list", ATB_FORMAT="compact").text)["kind"] == "list"
+    assert terminal.atb("list", "--json", ATB_FORMAT="compact").data["tasks"]
+    assert terminal.atb("list", "--format", "json", ATB_FORMAT="compact").data["tasks"]
+    assert terminal.atb("list", "--format", "table", ATB_FORMAT="compact").text.startswith("ID ")
+
+
+def test_command_without_a_compact_form_prints_its_envelope(terminal: Terminal) -> None:
+    terminal.add("t")
+    for words in (
+        ["events"],
+        ["agents"],
+        ["stats"],
+        ["tick"],
+        ["config", "show"],
+        ["import", str(EXAMPLE)],
+        ["--version"],
+    ):
+        assert terminal.atb(*words, ATB_FORMAT="compact").data
+    terminal.refused("invalid_input", "stats", "--days", "0", ATB_FORMAT="compact")
+
+
+def test_budget_cuts_a_list_and_a_task_and_goes_with_compact_text_only(terminal: Terminal) -> None:
+    for number in range(20):
+        task = terminal.add(f"A task of many words, number {number}", "--body", "word " * 500)
+    told = in_brief(terminal, "list", "--budget", "100")
+    assert 3 < len(told["tasks"]) < 10
+    shown = [task["title"] for task in told["tasks"]]
+    after = told["more"]["after"]
+    assert titles(terminal.data("list", "--after", after))[0] not in shown
+    assert len(shown) + len(terminal.data("list", "--after", after)["tasks"]) == 20
+    assert len(terminal.atb("show", task, "--budget", "100", "--format", "compact").text) <= 400
+    for words in (["list", "--budget", "100"], ["show", task, "--budget", "100", "--format", "table"]):
+        answer = terminal.atb(*words)
+        assert answer.code == 2
+    assert terminal.refused("invalid_input", "list", "--budget", "100")["details"]["field"] == "budget"
+    for words in (["list", "--budget", "99"], ["list", "--full"], ["list", "--limit", "0", "--budget", "100"]):
+        assert in_brief(terminal, *words, code=2)["flags"] == ["invalid_input"]
+
+
+def test_missing_board_is_told_in_compact_text(terminal: Terminal) -> None:
+    for words in (["list"], ["claim", "--agent", "ada"]):
+        told = in_brief(terminal, *words)
+        assert [note for note in told["notes"] if "there is no board" in note] == told["notes"] != []
+    assert terminal.files() == set()
 
 
 def test_word_import_elsewhere_does_not_turn_a_page_into_json(terminal: Terminal) -> None:

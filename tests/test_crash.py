@@ -124,8 +124,8 @@ STEPWISE = {"tick", "resume_schedule"}
 
 
 def test_every_verb_that_writes_is_killed_below() -> None:
-    reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot", "attention"}
-    reads |= {"schedules", "schedule", "preview_schedule"}
+    reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot"}
+    reads |= {"attention", "briefing", "schedules", "schedule", "preview_schedule"}
     reads |= {"exists", "is_missing", "created", "path", "close", "leave_thread"}
     reads |= {"backup", "doctor", "export"}  # killed in tests of their own
     reads.add("make")  # below, as the making of a board

@@ -295,8 +295,8 @@ def test_lifecycle_defines_the_words_of_the_glossary() -> None:
 def test_lifecycle_has_every_verb_of_the_board() -> None:
     table = read("docs/lifecycle.md").partition("## Transitions")[2].partition("\n## ")[0]
     others = """
-    list show events agents stats tick import config demo serve
-    hooks archive unarchive backup restore doctor export
+    list show events agents stats prime setup tick config demo serve mcp
+    schedule hooks backup restore doctor export import
     """
     verbs = set(MODULES) - {*others.split()}
     assert {verb for verb in verbs if f"| `{verb}` |" not in table} == set()
@@ -401,13 +401,13 @@ LAYERS = (
         "unfinished",
     },
     {"config", "db"},
-    {"core", "claiming", "review", "editing", "queries", "snapshot", "transfer", "service"}
+    {"core", "claiming", "review", "editing", "queries", "snapshot", "compact", "briefing", "transfer", "service"}
     | {"archive", "backup", "doctor", "fold", "hooks", "outbox", "webhook", "recurrence", "schedules", "ticking"}
     | {"export", "foreign", "staging", "transfer_csv"},
 )
 """The core, lowest first: a module imports from its own layer and those before it."""
 
-ADAPTERS = {"cli", "demo", "web"}
+ADAPTERS = {"cli", "demo", "mcp_server", "setup", "web"}
 """Packages over the service. They do not know each other, but for a command that starts one, inside its function."""
 
 TOP = {"agent_task_board", "__main__"}

@@ -18,6 +18,7 @@ from agent_task_board.model import STATUSES
 from agent_task_board.web import documentation, fields, openapi, stream
 from agent_task_board.web.routes import ANSWERS, ROUTES
 from tests.command_line import LONG_KEYS, TASK_KEYS
+from tests.compact_reader import read
 from tests.processes import raw
 from tests.serving import process, serving
 from tests.support import MARIA, WRONG_TOKEN, bring_to, everything, hold, open_board
@@ -981,6 +982,130 @@ def test_small_answers_are_sent_as_they_are(api: Client) -> None:
     assert api.fetch("GET", "/healthz", headers={"Accept-Encoding": "gzip"}).header("Content-Encoding") is None
 
 
+# Compact text
+
+
+def in_brief(api: Client, path: str, accept: str = "text/plain", **headers: str) -> dict[str, Any]:
+    """Ask for compact text, and return what a reader makes of it."""
+    answer = api.fetch("GET", path, headers={"Accept": accept, **headers})
+    assert answer.status == 200, answer
+    assert answer.header("Content-Type") == "text/plain; charset=utf-8"
+    assert "Accept" in (answer.header("Vary") or "").split(", ")
+    return read(answer.content.decode())
+
+
+def test_lists_tasks_and_the_board_answer_in_compact_text(api: Client) -> None:
+    first = add(api, title='Say "hello"', body="two\nlines", tags=["a b"])
+    add(api, title="Second", blocked_by=[first])
+    claim(api, first)
+    listed = in_brief(api, "/api/tasks?status=claimed")
+    assert [(task["title"], task["by"], task["tags"]) for task in listed["tasks"]] == [('Say "hello"', "ada", ["a b"])]
+    shown = in_brief(api, f"/api/tasks/{first[-6:]}")
+    assert (shown["facts"]["id"], shown["texts"], len(shown["blocks"])) == (first, {"body": "two\nlines"}, 1)
+    board = in_brief(api, "/api/board")
+    assert board["head"] == {"revision": api.data("GET", "/api/board")["revision"], "queued": 1, "claimed": 1}
+    assert [task["title"] for task in board["tasks"]] == ['Say "hello"', "Second"]
+
+
+@pytest.mark.parametrize("path", ["/api/tasks", "/api/tasks/ID", "/api/board"])
+@pytest.mark.parametrize(
+    ("accept", "is_text"),
+    [
+        (None, False),
+        ("*/*", False),
+        ("application/json", False),
+        ("application/json, text/plain, */*", False),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False),
+        ("text/plain, */*", False),
+        ("text/*", False),
+        ("text/plain;q=0", False),
+        ("text/plain;q=0.5, application/*;q=0.5", False),
+        ("text/plain;q=nonsense", False),
+        ("text/plain;q=2", False),
+        ("text/plain", True),
+        ("TEXT/Plain; charset=utf-8", True),
+        ("text/plain, */*;q=0.1", True),
+        ("application/json;q=0.5, text/plain ; q=0.6", True),
+        ("text/plain;q=1.000, application/json;q=0.999", True),
+        ("text/html, text/plain", True),
+    ],
+)
+def test_text_comes_only_to_those_who_prefer_it(server: InThread, path: str, accept: str | None, is_text: bool) -> None:
+    path = path.replace("ID", server.board.add("Task").task.id)
+    with server.wire() as wire:
+        answer = wire.get(path, *([] if accept is None else [f"Accept: {accept}".encode()]))
+        assert (answer.header("Content-Type") or "").startswith("text/plain" if is_text else "application/json")
+        assert "Accept" in (answer.header("Vary") or "").split(", ")
+        assert answer.content.startswith(b"atb1 " if is_text else b'{"ok":true')
+
+
+def test_wishes_in_several_header_fields_count_together(server: InThread) -> None:
+    with server.wire() as wire:
+        answer = wire.get("/api/tasks", b"Accept: text/plain;q=0.9", b"Accept: application/json;q=0.1")
+        assert answer.content.startswith(b"atb1 list\n")
+
+
+def test_text_of_the_board_has_a_tag_of_its_own(api: Client, server: InThread, clock: Clock) -> None:
+    add(api, claim=True, agent="ada", lease="10m")
+    wish = {"Accept": "text/plain"}
+
+    def asked(tag: str, path: str = "/api/board") -> Answer:
+        return api.fetch("GET", path, headers={**wish, "If-None-Match": tag})
+
+    answer = api.fetch("GET", "/api/board", headers=wish)
+    tag = answer.header("ETag") or ""
+    assert tag.startswith('W/"')
+    assert tag != tag_of(api)
+    assert (asked(tag).status, asked(tag).body, asked(tag).header("ETag")) == (304, b"", tag)
+    assert asked(tag).header("Vary") == "Accept, Accept-Encoding"
+    assert seen(api, tag).status == 200
+    assert asked(tag_of(api)).status == 200
+    clock.advance(minutes=10)
+    answer = asked(tag)
+    assert (answer.status, read(answer.content.decode())["attention"]["expired"]["count"]) == (200, 1)
+    for number in range(100):
+        add(api, title=f"A task of many words, number {number}")
+    whole, cut = in_brief(api, "/api/board"), in_brief(api, "/api/board?budget=200")
+    assert (len(whole["tasks"]), len(cut["tasks"]) + cut["more"]["count"]) == (101, 101)
+    assert len(in_brief(api, "/api/board?budget=100")["tasks"]) < len(cut["tasks"]) < 101
+    packed = api.fetch("GET", "/api/board", headers={**wish, "Accept-Encoding": "gzip"})
+    assert (packed.header("Content-Encoding"), packed.header("Vary")) == ("gzip", "Accept, Accept-Encoding")
+    assert read(packed.content.decode()) == whole
+    packed = api.fetch("GET", "/api/tasks", headers={**wish, "Accept-Encoding": "gzip"})
+    assert (packed.header("Content-Encoding"), packed.header("Vary")) == ("gzip", "Accept, Accept-Encoding")
+
+
+def test_a_budget_cuts_text_and_nothing_else(api: Client) -> None:
+    tasks = [add(api, title=f"A task of many words, number {number}", body="word " * 500) for number in range(20)]
+    listed = in_brief(api, "/api/tasks?budget=100")
+    rest = api.data("GET", f"/api/tasks?after={quote(listed['more']['after'])}")
+    assert len(listed["tasks"]) + len(rest["tasks"]) == 20
+    assert 3 < len(listed["tasks"]) < 10
+    assert in_brief(api, f"/api/tasks/{tasks[0]}?budget=100")["cuts"].keys() == {"body"}
+    assert len(in_brief(api, "/api/tasks?limit=2&budget=1000000")["tasks"]) == 2
+    for path in ("/api/tasks", f"/api/tasks/{tasks[0]}", "/api/board"):
+        assert api.refused("invalid_input", "GET", f"{path}?budget=100")["details"]["field"] == "budget"
+        for bad in ("99", "1000001", "x", ""):
+            answer = api.fetch("GET", f"{path}?budget={bad}", headers={"Accept": "text/plain"})
+            assert (answer.code, answer.envelope["error"]["details"]["field"]) == ("invalid_input", "budget")
+    answer = api.fetch("GET", "/api/tasks?full=true", headers={"Accept": "text/plain"})
+    assert (answer.code, answer.envelope["error"]["details"]["field"]) == ("invalid_input", "full")
+
+
+def test_refusals_stay_envelopes_whatever_is_accepted(api: Client) -> None:
+    answer = api.fetch("GET", f"/api/tasks/{NOWHERE}", headers={"Accept": "text/plain"})
+    assert (answer.status, answer.code) == (404, "not_found")
+    answer = api.fetch("POST", "/api/tasks", {"title": "x"}, headers={"Accept": "text/plain"})
+    assert answer.data["created"] is True
+
+
+def test_text_tells_that_there_is_no_board(tmp_path: Path, clock: Clock) -> None:
+    with serving(tmp_path / "data", clock=clock, read_only=True) as server, server.client() as api:
+        for path in ("/api/board", "/api/tasks"):
+            (note,) = in_brief(api, path)["notes"]
+            assert str(tmp_path / "data" / "tasks.db") in note
+
+
 # Large boards
 
 
@@ -1357,6 +1482,8 @@ def test_every_line_of_shell_in_the_documentation_works(line: str, tmp_path: Pat
         answer = run_curl(line, server.url.rstrip("/"))
         if isinstance(answer, dict):
             assert answer["ok"]
+        elif answer.startswith("atb1 "):
+            read(answer)
         else:
             assert "HTTP API" in answer or json.loads(answer)["openapi"]
         assert (everything(server.board) != before) == ("-d " in line), "it says that it worked, but nothing changed"
@@ -1384,6 +1511,7 @@ def test_openapi_is_valid_and_made_from_the_routes(api: Client, server: InThread
             assert schema["additionalProperties"] is False
         else:
             assert "requestBody" not in operation
+        assert ("text/plain" in operation["responses"]["200"]["content"]) == ("budget" in names)
     assert sorted(served["components"]["schemas"]["Task"]["properties"]) == sorted(TASK_KEYS)
 
 

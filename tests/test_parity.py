@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_task_board.mcp_server.definitions import TOOLS
 from tests.scenarios import SCENARIOS
-from tests.surfaces import Run, differences, opened
+from tests.surfaces import TOOL, Mcp, Run, differences, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,3 +33,10 @@ def test_every_surface_gives_the_same_answers(steps: tuple[Step, ...], surfaces:
         for one, another in zip(played[first], played[other], strict=True):
             found = list(differences(one.comparable(), another.comparable()))
             assert not found, f"{first} and {other} after {one.step.verb} {one.step.arguments}: {found}"
+
+
+def test_scenarios_call_every_tool() -> None:
+    steps = [step for steps in SCENARIOS.values() for step in steps]
+    called = [TOOL[step.verb] for step in steps if Mcp.given(step.verb, dict(step.arguments)) is not None]
+    assert set(called) == set(TOOLS)
+    assert len(called) > 500

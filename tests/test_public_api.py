@@ -15,8 +15,9 @@ import agent_task_board
 PUBLIC = ["Actor", "Board", "BoardError", "Grant", "Lease", "Receipt", "Settings", "Task", "__version__"]
 VERBS = """
     add claim resume heartbeat release complete fail handoff approve reject reassign retry cancel update comment
-    tick import_tasks export list_tasks show events agents stats nothing_ready
+    tick import_tasks export list_tasks show events agents stats nothing_ready briefing
     archive unarchive backup doctor
+    add_schedule schedules schedule preview_schedule pause_schedule resume_schedule remove_schedule
 """.split()
 
 

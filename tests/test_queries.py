@@ -38,6 +38,7 @@ def pages(board: Board, limit: int, **options: Any) -> list[list[str]]:
 
 
 READS: dict[str, Callable[[Board], object]] = {
+    "attention": lambda board: board.attention(),
     "list": lambda board: board.list_tasks().to_dict(),
     "events": lambda board: board.events(),
     "agents": lambda board: board.agents(),
@@ -68,6 +69,7 @@ def test_board_that_is_not_there_reads_as_an_empty_one_and_is_not_made(tmp_path:
         "list": {"tasks": [], "next": None},
         "events": {"events": [], "next": 0},
         "agents": [],
+        "attention": {"review": {"count": 0, "ids": []}, "expired": {"count": 0, "ids": []}},
         "stats": 0,
         "nothing_ready": [],
     }
@@ -517,6 +519,25 @@ def test_stats_tell_what_is_running_the_oldest_first(board: Board, clock: Clock)
         (second, "bob", 90.0),
         (first, "ada", 0.0),
     ]
+
+
+def test_attention_counts_reviews_and_dead_leases_and_names_the_first_of_each(board: Board, clock: Clock) -> None:
+    assert board.attention() == {"review": {"count": 0, "ids": []}, "expired": {"count": 0, "ids": []}}
+    reviews = [bring_to(board, "review").id for _ in range(7)]
+    late = []
+    for minutes in (30, 10, 20):
+        task = board.add("a task").task.id
+        hold(board, "ada", task=task, lease=f"{minutes}m")
+        late.append(task)
+    for status in ("queued", "done", "failed", "cancelled"):
+        bring_to(board, status)
+    assert board.attention() == {"review": {"count": 7, "ids": reviews[:5]}, "expired": {"count": 0, "ids": []}}
+    clock.advance(minutes=20)
+    assert board.attention()["expired"] == {"count": 2, "ids": [late[1], late[2]]}
+    board.approve(reviews[0])
+    board.cancel(late[1])
+    told = board.attention()
+    assert (told["review"]["count"], told["expired"]["ids"]) == (6, [late[2]])
 
 
 def test_stats_of_an_empty_board_have_no_times(board: Board) -> None:

@@ -80,6 +80,13 @@ def test_command_loads_only_what_it_needs(terminal: Terminal, floor: set[str], c
     assert loaded - OURS - own - THEIRS == set()
 
 
+def test_compact_text_is_loaded_only_for_those_who_ask_for_it(terminal: Terminal, floor: set[str]) -> None:
+    asked = terminal.process("list", code=RUN, ATB_FORMAT="compact")
+    loaded = set(asked.err.split()) - floor
+    assert loaded - OURS - THEIRS == {"agent_task_board.cli.reads", "agent_task_board.compact"}
+    assert asked.text.startswith("atb1 list\n")
+
+
 def test_heavy_module_on_the_path_of_a_claim_is_seen(terminal: Terminal, floor: set[str]) -> None:
     terminal.add("five")
     answer = terminal.process("claim", "--agent", "ada", code=f"import dataclasses, agent_task_board.demo; {RUN}")

@@ -47,7 +47,7 @@ TEXTS = st.sampled_from(FORMULAS) | st.text(st.characters(codec="utf-8", exclude
 @example("")
 def test_a_text_goes_there_and_back_and_never_starts_a_formula(text: str) -> None:
     out = io.StringIO(newline="")
-    row = {key: None for key in COLUMNS} | {"title": "t", "body": text, "error": text}
+    row = dict.fromkeys(COLUMNS) | {"title": "t", "body": text, "error": text}
     csv.writer(out, lineterminator="\r\n").writerows([COLUMNS, transfer_csv.write_row(row)])
     (written,) = csv.DictReader(io.StringIO(out.getvalue(), newline=""))
     assert written["body"][:1] not in tuple("=+-@\t\r")

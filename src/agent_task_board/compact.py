@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 from . import inputs
+from .queries import LIST_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +29,21 @@ BUDGET_LOW, BUDGET_HIGH = 100, 1_000_000
 SHORT = 6
 """Characters of an id that are shown, where no longer ending is needed to tell the tasks of a document apart."""
 RECEIPT = 4_000
-"""Characters of body, and of params, that the receipt of a claim repeats; what is longer is for ``get_task``."""
+"""Characters of body, of params and of error that the receipt of a claim repeats; ``show`` has the rest."""
+LEAST = 16
+"""Characters of the shortest line of a task."""
+MORE = 60
+"""Characters that the line after a list may need, where it is not known yet."""
 
-_PLAIN = re.compile(r"""[^\s"=,\\+]+""")
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What JSON would leave as it is, though it breaks lines or turns them around."""
-_BLOCK = re.compile("[^\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*")
+_SEEN_BY_NOBODY = (
+    "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"
+)
+"""What JSON would leave as it is, though it breaks lines, turns them around, hides words, or is no text at all."""
+_UNSEEN = re.compile(f"[{_SEEN_BY_NOBODY}]")
+_STEERING = re.compile(f"[\x00-\x08\x0b-\x1f{_SEEN_BY_NOBODY}]")
+"""What may stand in a JSON string only, as an escape."""
+_PLAIN = re.compile(r"""[^\s"=,\\]+""")
 _FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 
 
@@ -42,17 +53,17 @@ _FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 def quoted(value: Any) -> str:
     """Return a value as JSON on one line of visible characters."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def word(value: Any) -> str:
     """Return a value as it stands after ``key=``: bare where it can be, else as a JSON string."""
     text = str(value)
-    return text if _PLAIN.fullmatch(text) and not _UNSEEN.search(text) else quoted(text)
+    return text if _PLAIN.fullmatch(text) and not _STEERING.search(text) else quoted(text)
 
 
 def instant(value: str) -> str:
-    """Return an instant to the second: ``2026-11-30T06:14:05Z``."""
+    """Return an instant cut to the second: ``2026-11-30T06:14:05Z``."""
     return f"{value[:19]}Z"
 
 
@@ -65,13 +76,16 @@ def _at(value: str | None) -> str | None:
 
 
 def endings(ids: Iterable[str]) -> dict[str, str]:
-    """Return for each id the shortest ending, of ``SHORT`` characters or more, that none of the others has."""
-    distinct = list(dict.fromkeys(ids))
-    for length in range(SHORT, inputs.ULID + 1):
-        shown = {one: one[-length:] for one in distinct}
-        if len(set(shown.values())) == len(distinct):
-            return shown
-    return {one: one for one in distinct}
+    """Return for each id its shortest ending, of ``SHORT`` characters or more, that none of the others has."""
+    backwards = sorted({one[::-1] for one in ids})  # whichever shares most with one stands beside it
+    shared = [0, *(_alike(*pair) for pair in pairwise(backwards)), 0]
+    return {one[::-1]: one[: max(SHORT, shared[at] + 1, shared[at + 1] + 1)][::-1] for at, one in enumerate(backwards)}
+
+
+def _alike(one: str, other: str) -> int:
+    """Return with how many characters two texts begin alike."""
+    unlike = (at for at, (mine, yours) in enumerate(zip(one, other, strict=False)) if mine != yours)
+    return next(unlike, min(len(one), len(other)))
 
 
 def line(task: Mapping[str, Any], name: str) -> str:
@@ -102,17 +116,6 @@ def line(task: Mapping[str, Any], name: str) -> str:
     return " ".join(parts)
 
 
-def notice(attention: Attention) -> str:
-    """Return the line of what somebody should look at: reviews that wait for a person, and leases that ran out."""
-    parts = []
-    for kind in ("review", "expired"):
-        found = attention[kind]
-        if found["count"]:
-            ids = endings(found["ids"])
-            parts.append(f"{kind}={found['count']}:{','.join(ids.values())}")
-    return " ".join(["!", *(parts or ["none"])])
-
-
 def notes(sentences: Iterable[str]) -> list[str]:
     """Return the lines of what the caller must know beside."""
     return [f"note {quoted(sentence)}" for sentence in sentences]
@@ -120,9 +123,25 @@ def notes(sentences: Iterable[str]) -> list[str]:
 
 def block(name: str, text: str) -> list[str]:
     """Return long text: its lines behind bars, or as JSON where it has characters that nobody sees."""
-    if _BLOCK.fullmatch(text):
-        return [name, *(f"| {part}" for part in text.split("\n"))]
-    return [f"{name} {quoted(text)}"]
+    if _STEERING.search(text):
+        return [f"{name} {quoted(text)}"]
+    return [name, *(f"| {part}" if part else "|" for part in text.split("\n"))]
+
+
+def _opening(
+    head: str, attention: Attention, warnings: Iterable[str], ids: Iterable[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Return the lines that a document begins with, and the name that each of its tasks has in it.
+
+    The attention line tells of reviews, which wait for a person, and of leases that ran out.
+    """
+    names = endings([*ids, *attention["review"]["ids"], *attention["expired"]["ids"]])
+    parts = []
+    for kind in ("review", "expired"):
+        found = attention[kind]
+        if found["count"]:
+            parts.append(f"{kind}={found['count']}:{','.join(names[one] for one in found['ids'])}")
+    return [f"{VERSION} {head}", " ".join(["!", *(parts or ["none"])]), *notes(warnings)], names
 
 
 # Documents
@@ -148,43 +167,69 @@ def task_list(
     """Return a list; ``pages`` answers the first tasks of it, as many as it is told, with the cursor of the rest.
 
     Within ``tokens`` as many as fit, but never fewer than one; the last line tells the cursor to go on after.
+    ``pages`` is called until its tasks fit, so that the cursor is always that of the last task shown.
+
+    Raises:
+        InvalidInput: ``limit`` or ``tokens`` is out of range.
     """
-    room = budget(tokens)
-    while True:
-        page = pages(limit)
-        names = endings(task["id"] for task in page["tasks"])
-        lines = [f"{VERSION} list", notice(attention), *notes(warnings)]
-        tail = [f"+ more after={page['next']}"] if page["next"] else []
-        rows = [line(task, names[task["id"]]) for task in page["tasks"]]
-        fits = len(rows) if room is None else _fitting(rows, room - _size(lines) - (_size(tail) or 60))
-        if fits >= len(rows) or len(rows) <= 1:
-            return _document([*lines, *rows, *tail])
-        limit = max(1, fits)
+
+    def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+        found = pages(count)
+        return found["tasks"], [f"+ more after={word(found['next'])}"] if found["next"] else []
+
+    inputs.integer(limit, "limit", 1, LIST_LIMIT)
+    return _tasks("list", page, limit, attention, budget(tokens), warnings)
 
 
-def board(snapshot: Mapping[str, Any], attention: Attention, *, tokens: int | None = None) -> str:
+def board(
+    snapshot: Mapping[str, Any], attention: Attention, *, tokens: int | None = None, warnings: Sequence[str] = ()
+) -> str:
     """Return the board: how many tasks there are of each status, and those that it shows, unfinished ones first."""
-    room = budget(tokens)
-    head = " ".join([f"{VERSION} board", _pairs([("revision", snapshot["revision"]), *snapshot["counts"].items()])])
-    names = endings(task["id"] for task in snapshot["tasks"])
-    rows = [line(task, names[task["id"]]) for task in snapshot["tasks"]]
-    lines = [head, notice(attention)]
-    fits = len(rows) if room is None else _fitting(rows, room - _size(lines) - 60)
-    left = sum(snapshot["counts"].values()) - min(fits, len(rows))
-    return _document([*lines, *rows[:fits], *([f"+ more {left}"] if left > 0 else [])])
+
+    def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+        shown = snapshot["tasks"][:count]
+        left = sum(snapshot["counts"].values()) - len(shown)
+        return shown, [f"+ more count={left}"] if left else []
+
+    counts = [(status, count or None) for status, count in snapshot["counts"].items()]
+    head = f"board {_pairs([('revision', snapshot['revision']), *counts])}"
+    return _tasks(head, page, max(1, len(snapshot["tasks"])), attention, budget(tokens), warnings)
+
+
+def _tasks(
+    head: str,
+    page: Callable[[int], tuple[Sequence[Mapping[str, Any]], list[str]]],
+    count: int,
+    attention: Attention,
+    room: int | None,
+    warnings: Sequence[str],
+) -> str:
+    """Return a document of one line a task; ``page`` gives the first tasks, and the lines that tell of the others."""
+    if room is not None:
+        count = min(count, room // LEAST)
+    while True:
+        tasks, tail = page(count)
+        lines, names = _opening(head, attention, warnings, [task["id"] for task in tasks])
+        rows = [line(task, names[task["id"]]) for task in tasks]
+        if room is None or len(rows) <= 1 or _size([*lines, *rows, *tail]) <= room:
+            return _document([*lines, *rows, *tail])
+        count = max(1, _fitting(rows, room - _size(lines) - max(_size(tail), MORE)))
 
 
 def details(
     found: TaskDetails, attention: Attention, *, tokens: int | None = None, warnings: Sequence[str] = ()
 ) -> str:
-    """Return a task with all that belongs to it; within ``tokens`` what matters most, and a line a cut."""
+    """Return a task with all that belongs to it; within ``tokens`` what matters most, and a line for each cut.
+
+    What stands above the body, and the lines that tell of cuts, are there however small the budget.
+    """
     task = found["task"]
     links = [*found["dependencies"], *found["dependents"]]
-    names = endings([task["id"], *(link["id"] for link in links)])
-    lines = [f"{VERSION} task", notice(attention), *notes(warnings), line(task, names[task["id"]]), _facts(task)]
+    lines, names = _opening("task", attention, warnings, [task["id"], *(link["id"] for link in links)])
+    lines += [line(task, names[task["id"]]), _facts(task)]
     parts = [
         *_work(task),
-        *(_Value(name, task[name]) for name in ("error", "result") if task[name] is not None),
+        *([_Value("result", task["result"])] if task["result"] is not None else []),
         _Part("needs", [_link("needs", link, names) for link in found["dependencies"]]),
         _Part("comments", [_comment(event) for event in reversed(found["comments"])]),
         _Part("attempts", [_attempt(attempt) for attempt in reversed(found["attempts"])]),
@@ -192,21 +237,14 @@ def details(
         _Part("blocks", [_link("blocks", link, names) for link in found["dependents"]]),
     ]
     room = budget(tokens)
-    left = None if room is None else room - _size(lines) - sum(40 for part in parts if part.lines)
-    tail: list[str] = []
-    for part in parts:
-        shown, cut = part.within(left)
-        lines += shown
-        tail += cut
-        if left is not None:
-            left -= _size(shown)
-    return _document([*lines, *tail])
+    return _document([*lines, *_within(parts, None if room is None else room - _size(lines))])
 
 
-def receipt(answer: Receipt, verb: str) -> str:
+def receipt(answer: Receipt, verb: str, *, warnings: Sequence[str] | None = None) -> str:
     """Return what a verb did, and what the next call needs: the whole id, and of a lease its token, fence and end.
 
-    That of a claim repeats body and params, so that the work can begin.
+    Those of ``claimed`` and ``resumed`` repeat body, params and the error of the attempt before, so that the work can
+    begin. ``warnings`` stand in place of the receipt's own.
     """
     task = answer.task.to_dict()
     head = [VERSION, verb, *(["replayed"] if answer.replayed else [])]
@@ -216,12 +254,15 @@ def receipt(answer: Receipt, verb: str) -> str:
     if answer.lease is not None:
         lease = answer.lease
         pairs += [("token", lease.token), ("fence", lease.fence), ("lease_end", instant(lease.expires_at))]
-    lines = [" ".join(head), line(task, task["id"][-SHORT:]), _pairs(pairs), *notes(answer.warnings)]
-    if verb == "claimed":
+    lines = [" ".join(head), line(task, task["id"][-SHORT:]), _pairs(pairs)]
+    lines += notes(answer.warnings if warnings is None else warnings)
+    tail: list[str] = []
+    if verb in ("claimed", "resumed"):
         for part in _work(task):
             shown, cut = part.within(RECEIPT)
-            lines += [*shown, *cut]
-    return _document(lines)
+            lines += shown
+            tail += cut
+    return _document([*lines, *tail])
 
 
 def nothing(reasons: Sequence[str]) -> str:
@@ -229,13 +270,13 @@ def nothing(reasons: Sequence[str]) -> str:
     return _document([f"{VERSION} nothing", *notes(reasons)])
 
 
-def commented(event: Event) -> str:
+def commented(event: Event, *, warnings: Sequence[str] = ()) -> str:
     """Return the receipt of a comment."""
     pairs = _pairs([("id", event["task_id"]), ("seq", event["seq"])])
-    return _document([f"{VERSION} commented", pairs])
+    return _document([f"{VERSION} commented", pairs, *notes(warnings)])
 
 
-def refusal(error: BoardError) -> str:
+def refusal(error: BoardError, *, warnings: Sequence[str] = ()) -> str:
     """Return a refusal: its code, what happened, what to do, and the details."""
     told = error.to_dict()
     lines = [f"{VERSION} error {told['code']}", f"message {quoted(told['message'])}"]
@@ -243,7 +284,7 @@ def refusal(error: BoardError) -> str:
         lines.append(f"hint {quoted(told['hint'])}")
     if told["details"]:
         lines.append(f"details {quoted(told['details'])}")
-    return _document(lines)
+    return _document([*lines, *notes(warnings)])
 
 
 # What belongs to a task
@@ -252,55 +293,99 @@ def refusal(error: BoardError) -> str:
 class _Part:
     """Lines of one kind; where not all fit, the first of them are shown, and how many there are."""
 
-    def __init__(self, name: str, lines: list[str]) -> None:
+    unit = ""
+    may_take_all = True
+    """Whether it may use up the room that it finds, so that nothing is left for the parts behind it."""
+
+    def __init__(self, name: str, lines: list[str], total: int | None = None) -> None:
         self.name = name
         self.lines = lines
+        self.total = len(lines) if total is None else total
+        self.size = _size(lines)
 
-    def within(self, room: int | None) -> tuple[list[str], list[str]]:
-        """Return the lines that fit, and those that tell what was cut."""
-        fits = len(self.lines) if room is None else _fitting(self.lines, room)
-        if fits == len(self.lines):
+    def cut(self, shown: int) -> str:
+        """Return the line that tells of a cut."""
+        return f"+ cut {self.name} {shown}/{self.total}{self.unit}"
+
+    def within(self, room: int) -> tuple[list[str], list[str]]:
+        """Return the lines that fit, and the one that tells of the cut if there is one."""
+        if self.size <= room:
             return self.lines, []
-        return self.lines[:fits], [f"+ cut {self.name} {fits}/{len(self.lines)}"]
+        fits, lines = self.beginning(room)
+        return lines, [self.cut(fits)]
+
+    def beginning(self, room: int) -> tuple[int, list[str]]:
+        """Return how much fits, and its lines."""
+        fits = _fitting(self.lines, room)
+        return fits, self.lines[:fits]
 
 
 class _Text(_Part):
     """The lines of a text; cut within a line, where need be, and counted in characters."""
 
+    unit = " characters"
+    may_take_all = False
+
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(name, block(name, text) if text else [])
+        super().__init__(name, block(name, text) if text else [], len(text))
         self.text = text
 
-    def within(self, room: int | None) -> tuple[list[str], list[str]]:
-        if room is None or _size(self.lines) <= room:
-            return self.lines, []
+    def beginning(self, room: int) -> tuple[int, list[str]]:
         low, high = 0, min(len(self.text), max(0, room))
-        while low < high:  # the longest beginning that fits: escapes and bars make lines longer than their text
+        while low < high:  # escapes and bars make lines longer than their text
             middle = (low + high + 1) // 2
             if _size(block(self.name, self.text[:middle])) <= room:
                 low = middle
             else:
                 high = middle - 1
-        shown = block(self.name, self.text[:low]) if low else []
-        return shown, [f"+ cut {self.name} {low}/{len(self.text)} characters"]
+        return low, block(self.name, self.text[:low]) if low else []
 
 
 class _Value(_Part):
     """A JSON value: all of it or nothing, since half a value is none."""
 
-    def __init__(self, name: str, value: Any) -> None:
-        self.text = quoted(value)
-        super().__init__(name, [f"{name} {self.text}"])
+    unit = " characters"
 
-    def within(self, room: int | None) -> tuple[list[str], list[str]]:
-        if room is None or _size(self.lines) <= room:
-            return self.lines, []
-        return [], [f"+ cut {self.name} 0/{len(self.text)} characters"]
+    def __init__(self, name: str, value: Any) -> None:
+        text = quoted(value)
+        super().__init__(name, [f"{name} {text}"], len(text))
+
+
+def _within(parts: Iterable[_Part], room: int | None) -> list[str]:
+    """Return the lines of the parts, as many as fit, and behind them a line for each cut.
+
+    A long text leaves half of what it finds to the parts behind it, if they need as much: comments must not drown in
+    a body.
+    """
+    parts = [part for part in parts if part.lines]
+    behind = sum(part.size for part in parts)
+    if room is None or behind <= room:
+        return [one for part in parts for one in part.lines]
+    kept = [len(part.cut(part.total)) + 1 for part in parts]
+    left = room - sum(kept)
+    lines: list[str] = []
+    tail: list[str] = []
+    for part, own in zip(parts, kept, strict=True):
+        behind -= part.size
+        most = left if part.may_take_all or left < 0 else max(left // 2, left - behind)
+        if part.size <= most + own:
+            lines += part.lines
+            left += own - part.size
+            continue
+        shown, cut = part.within(most)
+        lines += shown
+        tail += cut
+        left -= _size(shown)
+    return [*lines, *tail]
 
 
 def _work(task: Mapping[str, Any]) -> list[_Part]:
-    """Return what is to be done."""
-    return [_Text("body", task["body"]), *([_Value("params", task["params"])] if task["params"] else [])]
+    """Return what is to be done, and what went wrong before."""
+    return [
+        _Text("body", task["body"]),
+        *([_Value("params", task["params"])] if task["params"] else []),
+        _Text("error", task["error"] or ""),
+    ]
 
 
 def _facts(task: Mapping[str, Any]) -> str:
@@ -308,7 +393,7 @@ def _facts(task: Mapping[str, Any]) -> str:
         [
             ("id", task["id"]),
             ("version", task["version"]),
-            ("fence", task["fence"]),
+            ("fence", task["fence"] or None),
             ("created", instant(task["created_at"])),
             ("creator", task["created_by"]),
             ("updated", instant(task["updated_at"])),

@@ -267,7 +267,8 @@ class Task:
             if key in _STORED:
                 setattr(task, key, value)
             elif key in _JSON_COLUMNS:
-                setattr(task, key, None if value is None else json.loads(value))
+                # Most are empty, and a list has three of them a row.
+                setattr(task, key, [] if value == "[]" else None if value is None else json.loads(value))
         task.needs_approval = bool(row["needs_approval"])
         queued = task.status == QUEUED
         task.blocked = queued and row["open_dependencies"] > 0

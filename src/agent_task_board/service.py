@@ -8,6 +8,7 @@ The methods live beside what they are about, and ``Board`` puts them together:
 ``editing.py``            add, update, reassign, retry, cancel, comment
 ``queries.py``            list_tasks, show, events, agents, stats, revision, nothing_ready
 ``snapshot.py``           snapshot
+``briefing.py``           briefing
 ``transfer.py``           import_tasks
 ``export.py``             export
 ``schedules.py``          add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO
 
+    from .briefing import Briefing
     from .identity import Actor
     from .model import Receipt, Schedule
     from .snapshot import Snapshot
@@ -267,3 +269,12 @@ class Board(Editing, Queries):
         from .snapshot import take
 
         return take(self, known)
+
+    def briefing(self, *, agent: str | None = None) -> Briefing:
+        """Return what an agent must know to begin or to go on: what it holds, what is ready for it, how to work.
+
+        Tokens are not in it: ``resume`` gives the holder of a task a new one. Costs the same on any board.
+        """
+        from .briefing import take
+
+        return take(self, agent)

@@ -54,10 +54,11 @@ class Command:
 class Reply:
     """The ``data`` of an envelope, and the name of the page that shows it to people.
 
-    ``then`` is what goes on once the answer is printed, as long as it likes.
+    ``compact`` returns the answer as compact text, given the envelope's warnings. ``then`` is what goes on once the
+    answer is printed, as long as it likes.
     """
 
-    __slots__ = ("data", "page", "printed", "then", "warnings", "zone")
+    __slots__ = ("compact", "data", "page", "printed", "then", "warnings", "zone")
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Reply:
         warnings: list[str] | None = None,
         zone: str = "UTC",
         printed: bool = False,
+        compact: Callable[[list[str]], str] | None = None,
         then: Callable[[], None] | None = None,
     ) -> None:
         self.data = data
@@ -74,6 +76,7 @@ class Reply:
         self.warnings = warnings or []
         self.zone = zone
         self.printed = printed
+        self.compact = compact
         self.then = then
 
 
@@ -89,6 +92,13 @@ class Call:
         self._config: config.Config | None = None
         self._board: Board | None = None
         self._standard_input_of = ""
+        self._has_told = False
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the answer is to be compact text."""
+        wish = self.args.format or os.environ.get("ATB_FORMAT")
+        return not self.args.json and bool(wish == "compact")
 
     @property
     def config(self) -> config.Config:
@@ -118,11 +128,17 @@ class Call:
     def close(self) -> None:
         """Close the board; say so if it was made just now, or is not there."""
         if self._board is not None:
-            if self._board.created:
-                self.warnings.append(f"made a new board at {os.path.abspath(self._board.path)}")
-            elif self._board.is_missing:
-                self.warnings.append(f"there is no board at {os.path.abspath(self._board.path)} yet")
+            self.tell(self._board)
             self._board.close()
+
+    def tell(self, board: Board) -> None:
+        """Add to the warnings, once, that the board was made just now, or is not there."""
+        path = os.path.abspath(board.path)
+        if not self._has_told and board.created:
+            self.warnings.append(f"made a new board at {path}")
+        elif not self._has_told and board.is_missing:
+            self.warnings.append(f"there is no board at {path} yet")
+        self._has_told = True
 
     # What the arguments mean
 

@@ -30,7 +30,7 @@ def _unarchive_arguments(parser: Parser) -> None:
 
 
 def _unarchive(call: Call) -> Reply:
-    return _receipt(call, call.board.unarchive(call.args.id, actor=call.actor()))
+    return _receipt(call, call.board.unarchive(call.args.id, actor=call.actor()), "unarchived")
 
 
 def _backup_arguments(parser: Parser) -> None:

@@ -11,8 +11,30 @@ if TYPE_CHECKING:
     from .parsing import Parser
 
 
-def _receipt(call: Call, receipt: Receipt) -> Reply:
-    return Reply(receipt.to_dict(), page="receipt", warnings=receipt.warnings, zone=call.config.settings.timezone)
+def _receipt(call: Call, receipt: Receipt, verb: str) -> Reply:
+    """Return the answer of a verb; ``verb`` is what became of the task, as compact text has it."""
+
+    def in_brief(warnings: list[str]) -> str:
+        from .. import compact
+
+        return compact.receipt(receipt, verb, warnings=warnings)
+
+    return Reply(
+        receipt.to_dict(),
+        page="receipt",
+        warnings=receipt.warnings,
+        zone=call.config.settings.timezone,
+        compact=in_brief,
+    )
+
+
+def _nothing_ready(reasons: list[str]) -> Reply:
+    def in_brief(warnings: list[str]) -> str:
+        from .. import compact
+
+        return compact.nothing(warnings)
+
+    return Reply(None, page="receipt", warnings=reasons, compact=in_brief)
 
 
 def _claim_arguments(parser: Parser) -> None:
@@ -42,12 +64,12 @@ def _claim(call: Call) -> Reply:
         actor=call.actor(),
     )
     if receipt is not None:
-        return _receipt(call, receipt)
+        return _receipt(call, receipt, "claimed")
     reasons = call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
     if args.fail_empty:
         call.warnings.extend(reasons)
         raise Empty("nothing is ready")
-    return Reply(None, page="receipt", warnings=reasons)
+    return _nothing_ready(reasons)
 
 
 def _resume_arguments(parser: Parser) -> None:
@@ -59,7 +81,7 @@ def _resume_arguments(parser: Parser) -> None:
 
 def _resume(call: Call) -> Reply:
     args = call.args
-    return _receipt(call, call.board.resume(args.id, call.agent(), lease=args.lease, actor=call.actor()))
+    return _receipt(call, call.board.resume(args.id, call.agent(), lease=args.lease, actor=call.actor()), "resumed")
 
 
 def _heartbeat_arguments(parser: Parser) -> None:
@@ -79,7 +101,7 @@ def _heartbeat(call: Call) -> Reply:
         note=call.text("note"),
         actor=call.actor(),
     )
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "renewed")
 
 
 def _complete_arguments(parser: Parser) -> None:
@@ -99,7 +121,7 @@ def _complete(call: Call) -> Reply:
         note=call.text("note"),
         actor=call.actor(),
     )
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "completed")
 
 
 def _fail_arguments(parser: Parser) -> None:
@@ -120,7 +142,7 @@ def _fail(call: Call) -> Reply:
         no_retry=args.no_retry,
         actor=call.actor(),
     )
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "failed")
 
 
 def _release_arguments(parser: Parser) -> None:
@@ -132,7 +154,7 @@ def _release_arguments(parser: Parser) -> None:
 def _release(call: Call) -> Reply:
     args = call.args
     receipt = call.board.release(args.id, call.token(), after=args.after, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "released")
 
 
 def _handoff_arguments(parser: Parser) -> None:
@@ -144,7 +166,7 @@ def _handoff_arguments(parser: Parser) -> None:
 def _handoff(call: Call) -> Reply:
     args = call.args
     receipt = call.board.handoff(args.id, call.token(), args.to, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "handed_off")
 
 
 LOST = "Refused with `lease_lost` (exit 5) when the token is wrong, expired or replaced: stop working on the task."

@@ -1,4 +1,4 @@
-"""What a command prints: one JSON envelope on standard output, or a page for people, and talk on standard error."""
+"""What a command prints: an envelope, a page for people or compact text on standard output, talk on standard error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
     from .command import Reply
 
-STYLES = ("json", "table")
+STYLES = ("json", "table", "compact")
+COMPACT = frozenset(
+    """
+    claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
+    unarchive list show
+    """.split()
+)
+"""Commands that answer in compact text, too; the others print their envelope instead."""
 OWN_FORMAT = ("export", "import")
 """Commands whose ``--format`` is that of a file."""
 
@@ -30,8 +37,8 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
         place = None
     if "--" in arguments:
         arguments = arguments[: arguments.index("--")]
-    own = place is not None and arguments[place : place + 1] in [[name] for name in OWN_FORMAT]
-    if own or not {"--json", "--help", "-h"}.isdisjoint(arguments):
+    name = None if place is None else "".join(arguments[place : place + 1])
+    if name in OWN_FORMAT or not {"--json", "--help", "-h"}.isdisjoint(arguments):
         return "json"
     style = environ.get("ATB_FORMAT") or "json"
     for place, word in enumerate(arguments):
@@ -41,7 +48,14 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
             style = word.partition("=")[2]
     if style not in STYLES:
         raise InvalidInput(f"--format: {style[:60]!r} is not one of: {', '.join(STYLES)}", field="format")
-    return style
+    return "json" if style == "compact" and name is not None and not _has_compact_form(name) else style
+
+
+def _has_compact_form(name: str) -> bool:
+    """Say whether a command can be refused, and may be answered, in compact text; a misspelt one can."""
+    from .registry import MODULES
+
+    return name in COMPACT or name not in MODULES
 
 
 def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> int:
@@ -50,7 +64,9 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> in
         return 0
     warnings = [*warnings, *reply.warnings]
     try:
-        if style == "json":
+        if style == "compact" and reply.compact is not None:
+            _write(reply.compact(warnings))
+        elif style != "table":
             _print({"ok": True, "data": reply.data, "warnings": warnings})
         else:
             from . import tables
@@ -71,6 +87,10 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
     try:
         if style == "json":
             _print({"ok": False, "error": error.to_dict(), "warnings": warnings})
+        elif style == "compact":
+            from .. import compact
+
+            _write(compact.refusal(error, warnings=warnings))
         else:
             from . import tables
 
@@ -99,6 +119,11 @@ def discard() -> int:
 def print_line(value: Any) -> None:
     """Print one JSON value on a line of its own, at once."""
     _print(value)
+
+
+def print_text(text: str) -> None:
+    """Print text as it is, at once."""
+    _write(text)
 
 
 def _print(value: Any) -> None:

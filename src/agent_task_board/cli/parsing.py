@@ -142,8 +142,9 @@ def parser_of(name: str, command: Command) -> Parser:
     if "--format" not in parser._option_string_actions:
         every.add_argument(
             "--format",
-            choices=["json", "table"],
-            help="table: a page for people (default: ATB_FORMAT, json); export and import have their own",
+            choices=["json", "table", "compact"],
+            help="table: a page for people; compact: few tokens, for agents (default: ATB_FORMAT, json); "
+            "export and import have their own",
         )
     every.add_argument("--quiet", action="store_true", help="say nothing on standard error")
     return parser

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from ..errors import InvalidInput
 from ..queries import ORDERS
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..model import Attention
+    from ..queries import TaskPage
     from .parsing import Parser
 
 PAUSE = 0.25
@@ -25,16 +30,53 @@ def _list_arguments(parser: Parser) -> None:
     parser.flag("--ready", "only tasks that could be claimed now")
     parser.flag("--blocked", "only tasks that wait for others")
     parser.flag("--overdue", "only unfinished tasks past their deadline")
-    parser.option("--search", "TEXT", "only tasks with this text in their id, title or body")
+    parser.flag("--archived", "only tasks in the archive, which other lists leave out")
+    parser.option("--search", "TEXT", "only tasks with this text in their id, title or body, archived ones too")
     parser.whole("--limit", "how many at most, 1 to 100000 (default: 100)")
     parser.option("--after", "CURSOR", "go on after an earlier page: its `next`")
     parser.option("--order", "ORDER", f"{', '.join(ORDERS)} (default: age, the oldest first)", default="age")
     parser.flag("--full", "with body, params, result and error")
+    _budget_argument(parser)
+
+
+def _budget_argument(parser: Parser) -> None:
+    parser.whole("--budget", "with --format compact: how many tokens at most, of 4 characters each; 100 to 1000000")
 
 
 def _list(call: Call) -> Reply:
     args = call.args
-    page = call.board.list_tasks(
+    limit = 100 if args.limit is None else args.limit
+    if not call.is_compact:
+        _refuse_budget(call)
+        return Reply(_page(call, limit).to_dict(), page="tasks", zone=call.config.settings.timezone)
+    if args.full:
+        raise InvalidInput("full: compact text shows whole tasks one at a time", hint="Use `atb show`.", field="full")
+    from .. import compact
+
+    return _in_brief(
+        call,
+        lambda attention, warnings: compact.task_list(
+            lambda count: _page(call, count).to_dict(), limit, attention, tokens=args.budget, warnings=warnings
+        ),
+    )
+
+
+def _in_brief(call: Call, text: Callable[[Attention, Sequence[str]], str]) -> Reply:
+    """Return a read as compact text, written while the board is open; that it is not there is told at the top."""
+    attention = call.board.attention()
+    call.tell(call.board)
+    written = text(attention, call.warnings)
+    return Reply(None, compact=lambda _: written)
+
+
+def _refuse_budget(call: Call) -> None:
+    if call.args.budget is not None:
+        raise InvalidInput("budget: goes with compact text only", hint="Add --format compact.", field="budget")
+
+
+def _page(call: Call, limit: int) -> TaskPage:
+    args = call.args
+    return call.board.list_tasks(
         status=args.status,
         queue=args.queue,
         assignee=args.assignee,
@@ -43,21 +85,31 @@ def _list(call: Call) -> Reply:
         ready=args.ready,
         blocked=args.blocked,
         overdue=args.overdue,
+        archived=args.archived,
         search=args.search,
         order=args.order,
-        limit=100 if args.limit is None else args.limit,
+        limit=limit,
         after=args.after,
         full=args.full,
     )
-    return Reply(page.to_dict(), page="tasks", zone=call.config.settings.timezone)
 
 
 def _show_arguments(parser: Parser) -> None:
     parser.task()
+    _budget_argument(parser)
 
 
 def _show(call: Call) -> Reply:
-    return Reply(call.board.show(call.args.id), page="task", zone=call.config.settings.timezone)
+    if not call.is_compact:
+        _refuse_budget(call)
+        return Reply(call.board.show(call.args.id), page="task", zone=call.config.settings.timezone)
+    from .. import compact
+
+    found = call.board.show(call.args.id)
+    return _in_brief(
+        call,
+        lambda attention, warnings: compact.details(found, attention, tokens=call.args.budget, warnings=warnings),
+    )
 
 
 def _events_arguments(parser: Parser) -> None:
@@ -130,6 +182,7 @@ COMMANDS = {
             "atb list --ready --order priority",
             "atb list --status review --status failed --format table",
             "atb list --claimed-by ada --status running",
+            "atb list --ready --format compact --budget 500",
             'atb list --search parser --limit 20 --after "$NEXT"',
         ),
         reads=True,
@@ -140,7 +193,7 @@ COMMANDS = {
         "Show one task with its attempts, dependencies and comments.",
         "`data` is {task, attempts, dependencies, dependents, comments}: dependencies are what it waits for,\n"
         "dependents are what waits for it.",
-        ("atb show 9F3K2A", "atb show 9F3K2A --format table"),
+        ("atb show 9F3K2A", "atb show 9F3K2A --format table", "atb show 9F3K2A --format compact --budget 1000"),
         reads=True,
     ),
     "events": Command(

@@ -1,7 +1,7 @@
 """The pages of ``docs/`` that are made from the program: ``python -m agent_task_board.cli.reference``.
 
-It writes ``cli.md``, ``errors.md``, ``http.md`` and ``schema.sql`` into ``./docs``; a test holds them equal to what
-it makes.
+It writes ``cli.md``, ``errors.md``, ``http.md``, ``mcp-tools.json`` and ``schema.sql`` into ``./docs``; a test holds
+them equal to what it makes.
 The page of commands is laid out here and not by argparse, whose help looks different in each version of Python.
 """
 
@@ -49,7 +49,8 @@ Every command prints one JSON document on standard output, whether it worked or 
 
 A verb on a task answers `{"task"}`, `comment` `{"event"}`; beside it stand `lease` (`token`, `fence`, `expires_at`)
 where one was granted or renewed, `created` after `add`, and `replayed` where the call was a repetition. Only `add`,
-`import` and `demo` make a board; everything else finds an empty one where none is, and says so in `warnings`.
+`import`, `serve`, `mcp` and `demo` make a board; everything else finds an empty one where none is, and says so in
+`warnings`.
 
 Talk for people goes to standard error. Branch on the exit code or on `error.code`, never on a message;
 [errors.md](errors.md) lists them. What the verbs do to a task is told in [lifecycle.md](lifecycle.md).
@@ -74,7 +75,7 @@ Talk for people goes to standard error. Branch on the exit code or on `error.cod
 | `ATB_ACTOR` | who acts, where no agent does; otherwise the login name |
 | `ATB_TOKEN` | the lease token, where no option gives one |
 | `ATB_DATA_DIR`, `ATB_CONFIG` | where the board and the configuration are, see [configuration.md](configuration.md) |
-| `ATB_FORMAT` | `json` or `table`, where no option says it |
+| `ATB_FORMAT` | `json`, `table` or `compact`, where no option says it |
 | `NO_COLOR` | no colour in tables; there is none outside a terminal anyway |
 """
 
@@ -157,6 +158,13 @@ def _comments_above() -> dict[str, str]:
     return found
 
 
+def tools_page() -> str:
+    """Return ``docs/mcp-tools.json``: what a server answers to ``tools/list``."""
+    from ..mcp_server.definitions import page
+
+    return page()
+
+
 def http_page() -> str:
     """Return ``docs/http.md``: what a server answers to ``GET /api``."""
     from ..web.documentation import markdown
@@ -169,6 +177,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": commands_page,
     "errors.md": errors_page,
     "http.md": http_page,
+    "mcp-tools.json": tools_page,
     "schema.sql": schema_page,
 }
 """The files of ``docs/`` that are made, and what makes each."""

@@ -9,11 +9,12 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Look": ("reads", ("list", "show", "events", "agents", "stats")),
-    "Serve": ("serving", ("serve",)),
+    "Bring agents in": ("onboarding", ("prime", "setup")),
+    "Serve": ("serving", ("serve", "mcp")),
     "Let tasks recur": ("schedules", ("schedule",)),
     "Tell other programs": ("hooks", ("hooks",)),
-    "Keep it for long": ("keeping", ("archive", "unarchive", "backup", "restore", "doctor")),
     "Take out and bring in": ("transfer", ("export", "import")),
+    "Keep it for long": ("keeping", ("backup", "restore", "doctor", "archive", "unarchive")),
     "Look after the board": ("upkeep", ("tick", "config", "demo")),
 }
 MODULES = {name: module for module, names in GROUPS.values() for name in names}

@@ -1,9 +1,10 @@
-"""The command that serves the board: serve."""
+"""The commands that serve the board: serve to browsers and programs, mcp to an agent."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from .. import identity, inputs
 from .command import Call, Command, Reply
@@ -78,6 +79,34 @@ def _stop(*_: object) -> NoReturn:
     raise _Terminated
 
 
+def _mcp_arguments(parser: Parser) -> None:
+    parser.flag("--read-only", "offer only what reads, and open the board for reading only")
+
+
+def _mcp(call: Call) -> Reply:
+    from ..service import Board
+
+    args, agent = call.args, os.environ.get("ATB_AGENT")
+    agent = inputs.agent_name(agent, "ATB_AGENT") if agent else None
+    board = Board(
+        call.config.data_dir, create=not args.read_only, read_only=args.read_only, settings=call.config.settings
+    )
+    if args.read_only:
+        board.revision()
+    else:
+        board.make()
+    call.tell(board)
+    if not args.quiet:  # standard output is the protocol's
+        sys.stderr.write("".join(f"warning: {warning}\n" for warning in call.warnings))
+
+    def then() -> None:
+        from ..mcp_server.server import serve
+
+        serve(board, agent=agent, read_only=args.read_only, quiet=args.quiet)
+
+    return Reply(None, printed=True, then=then)
+
+
 COMMANDS = {
     "serve": Command(
         _serve,
@@ -91,6 +120,19 @@ COMMANDS = {
             "atb serve",
             "atb serve --port 9000 --read-only",
             "atb serve --allow-host board.example   # behind a reverse proxy",
+        ),
+    ),
+    "mcp": Command(
+        _mcp,
+        _mcp_arguments,
+        "Serve the board to an MCP client, over standard input and output.",
+        "For the configuration of an MCP client, not for a terminal. Standard output carries nothing but protocol,\n"
+        "unless the server cannot start: then it is an envelope. ATB_AGENT says who the client is; otherwise it\n"
+        "gets a name of its own. Ends with its client, or by SIGTERM or Ctrl-C. Makes the board if there is none yet.",
+        (
+            "atb mcp",
+            "ATB_AGENT=ada atb mcp --data-dir ~/board",
+            "atb mcp --read-only",
         ),
     ),
 }

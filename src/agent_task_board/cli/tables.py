@@ -308,6 +308,15 @@ def _schedules(data: dict[str, Any], zone: str) -> list[str]:
     return [*lines, *(["", "coming:", *coming] if coming else [])]
 
 
+def _setup(data: dict[str, Any], zone: str) -> list[str]:
+    del zone
+    lines = []
+    for file in data["files"]:
+        lines.append(f"{file['action']:<10}{file['path']}")
+        lines += [f"    {line}" for line in (file.get("content") or "").splitlines()]
+    return [*lines, *([data["next"]] if "next" in data else [])]
+
+
 def _config(data: dict[str, Any], zone: str) -> list[str]:
     del zone
     rows = [
@@ -373,6 +382,7 @@ _PAGES: dict[str, Callable[[Any, str], list[str]]] = {
     "hooks": _hooks,
     "receipt": _receipt,
     "schedules": _schedules,
+    "setup": _setup,
     "stats": _stats,
     "task": _task,
     "tasks": _tasks,

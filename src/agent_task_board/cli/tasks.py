@@ -64,7 +64,7 @@ def _add(call: Call) -> Reply:
         lease=args.lease,
         actor=call.actor(),
     )
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "created")
 
 
 def _number_or_nothing(text: str) -> int | None:
@@ -124,7 +124,7 @@ def _update(call: Call) -> Reply:
         if_version=args.if_version,
         actor=call.actor(),
     )
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "updated")
 
 
 def _comment_arguments(parser: Parser) -> None:
@@ -135,7 +135,13 @@ def _comment_arguments(parser: Parser) -> None:
 
 def _comment(call: Call) -> Reply:
     event = call.board.comment(call.args.id, call.args.text, actor=call.actor())
-    return Reply({"event": event}, page="comment", zone=call.config.settings.timezone)
+
+    def in_brief(warnings: list[str]) -> str:
+        from .. import compact
+
+        return compact.commented(event, warnings=warnings)
+
+    return Reply({"event": event}, page="comment", zone=call.config.settings.timezone, compact=in_brief)
 
 
 def _verdict_arguments(parser: Parser) -> None:
@@ -145,11 +151,11 @@ def _verdict_arguments(parser: Parser) -> None:
 
 
 def _approve(call: Call) -> Reply:
-    return _receipt(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()))
+    return _receipt(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()), "approved")
 
 
 def _reject(call: Call) -> Reply:
-    return _receipt(call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()))
+    return _receipt(call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()), "rejected")
 
 
 def _reassign_arguments(parser: Parser) -> None:
@@ -159,7 +165,7 @@ def _reassign_arguments(parser: Parser) -> None:
 
 def _reassign(call: Call) -> Reply:
     receipt = call.board.reassign(call.args.id, call.args.to, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt)
+    return _receipt(call, receipt, "reassigned")
 
 
 def _retry_arguments(parser: Parser) -> None:
@@ -168,11 +174,11 @@ def _retry_arguments(parser: Parser) -> None:
 
 
 def _retry(call: Call) -> Reply:
-    return _receipt(call, call.board.retry(call.args.id, actor=call.actor()))
+    return _receipt(call, call.board.retry(call.args.id, actor=call.actor()), "retried")
 
 
 def _cancel(call: Call) -> Reply:
-    return _receipt(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()))
+    return _receipt(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
 
 
 PEOPLE = "For people: refused with `not_permitted` (exit 6) where ATB_AGENT is set, and to an actor that held the task."

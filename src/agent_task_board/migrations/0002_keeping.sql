@@ -1,10 +1,10 @@
 -- What a board needs to keep months of work: an archive, schedules, an outbox, and lists that history does not slow.
+-- Lists and the board walk these indexes in the order in which tasks were added.
+CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 
 ALTER TABLE task ADD COLUMN archived_at TEXT  -- lists, board and claims leave the task out
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL);
 
--- Lists and the board walk these in the order in which tasks were added.
-CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
 CREATE INDEX task_review ON task (seq) WHERE status = 'review';
 
@@ -12,10 +12,10 @@ DROP INDEX task_finished;
 CREATE INDEX task_finished ON task (finished_at, seq) WHERE finished_at IS NOT NULL AND archived_at IS NULL;
 CREATE INDEX task_archived ON task (finished_at, seq) WHERE archived_at IS NOT NULL;
 
--- Archived tasks count as archived, whatever their status.
 DROP TRIGGER tally_on_insert;
 DROP TRIGGER tally_on_update;
 
+-- Archived tasks count as archived, whatever their status.
 CREATE TRIGGER tally_on_insert AFTER INSERT ON task
 BEGIN
   INSERT INTO tally (queue, status, tasks) VALUES (NEW.queue, iif(NEW.archived_at IS NULL, NEW.status, 'archived'), 1)
@@ -54,11 +54,11 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_due ON schedule (next_at) WHERE next_at IS NOT NULL;
 
--- An occurrence makes one task, ever.
 UPDATE task SET schedule_id = NULL, occurrence_at = NULL
  WHERE schedule_id IS NOT NULL
    AND seq NOT IN (SELECT min(seq) FROM task WHERE schedule_id IS NOT NULL GROUP BY schedule_id, occurrence_at);
 
+-- An occurrence makes one task, ever.
 CREATE UNIQUE INDEX task_occurrence ON task (schedule_id, occurrence_at) WHERE schedule_id IS NOT NULL;
 
 -- What hooks are to be told, written in the transaction of the change that they are told of.

@@ -6,13 +6,13 @@ import json
 import os
 import threading
 
-from .. import inputs
+from .. import compact, inputs
 from .._version import __version__
 from ..errors import InvalidInput
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
 from ..outbox import deliver_soon
-from .messages import JSON, Response, envelope, gzip
+from .messages import JSON, TEXT, Response, envelope, gzip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Api:
         self.read_only = read_only
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
-        self._whole = self._packed = b""
+        self._whole = self._packed = self._text = b""
+        self._tokens: int | None = None
 
     def tell_hooks(self) -> None:
         """Have hooks told what they are owed, in another thread."""
@@ -52,13 +53,32 @@ class Api:
     def snapshot(self, *, packed: bool) -> tuple[str, bytes]:
         """Return the tag of the board as it is now and its envelope, ``packed`` by gzip or as it is."""
         with self._lock:
-            snapshot = self.board.snapshot(self._snapshot)
-            if snapshot is not self._snapshot:
+            snapshot = self._take()
+            if not self._whole:
                 data = f'{{"ok":true,"data":{snapshot.text},"warnings":{json.dumps(missing(self.board))}}}\n'
-                self._snapshot, self._whole, self._packed = snapshot, data.encode(), b""
+                self._whole = data.encode()
             if packed and not self._packed:
                 self._packed = gzip(self._whole)
             return f'W/"{snapshot.tag}"', self._packed if packed else self._whole
+
+    def text(self, tokens: int | None) -> tuple[str, bytes]:
+        """Return the tag of the board as it is now and its compact text of at most so many tokens."""
+        with self._lock:
+            snapshot = self._take()
+            if not self._text or tokens != self._tokens:
+                warnings = missing(self.board)
+                attention = self.board.attention()
+                text = compact.board(json.loads(snapshot.text), attention, tokens=tokens, warnings=warnings)
+                self._text, self._tokens = text.encode(), tokens
+            return f'W/"{snapshot.tag}-text"', self._text
+
+    def _take(self) -> Snapshot:
+        """Return the board as it is now; what was made of an earlier one is forgotten."""
+        snapshot = self.board.snapshot(self._snapshot)
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
+            self._whole = self._packed = self._text = b""
+        return snapshot
 
 
 class Call:
@@ -106,6 +126,18 @@ class Call:
         """Return who acts: whoever the request names, else the person at the board."""
         return self.speaker() or self.api.person
 
+    def wants_text(self) -> bool:
+        """Say whether the answer is to be compact text.
+
+        Raises:
+            InvalidInput: it is not, and yet there is a budget for it.
+        """
+        if self.head.prefers_text():
+            return True
+        if "budget" in self.query:
+            raise InvalidInput("budget: goes with compact text only", hint="Send `Accept: text/plain`.", field="budget")
+        return False
+
     def answer(self, data: Any, warnings: list[str] | None = None, **more: Any) -> Response:
         """Return the envelope, with a warning where there is no board."""
         return envelope(data, [*(warnings or ()), *missing(self.board)], **more)
@@ -128,21 +160,51 @@ def health(call: Call) -> Response:
 def board(call: Call) -> Response:
     """Return every task that a page shows, or nothing where the client has seen that."""
     packed = call.head.accepts_gzip()
-    tag, body = call.api.snapshot(packed=packed)
-    headers = [("ETag", tag), ("Vary", "Accept-Encoding"), ("Cache-Control", "no-cache")]
+    if call.wants_text():
+        tag, body = call.api.text(call.query.get("budget"))
+        kind, packed = TEXT, False
+    else:
+        tag, body = call.api.snapshot(packed=packed)
+        kind = JSON
+    headers = [("ETag", tag), ("Vary", "Accept, Accept-Encoding"), ("Cache-Control", "no-cache")]
     if call.head.has_seen(tag):
         return Response(304, b"", headers)
-    return Response(200, body, [("Content-Type", JSON), *headers, *([("Content-Encoding", "gzip")] if packed else [])])
+    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if packed else [])])
+
+
+_VARIES = ("Vary", "Accept")
 
 
 def list_tasks(call: Call) -> Response:
     """Return a page of tasks."""
-    return call.answer(call.board.list_tasks(**call.query).to_dict())
+    if not call.wants_text():
+        return call.answer(call.board.list_tasks(**call.query).to_dict(), headers=[_VARIES])
+    if call.query.pop("full", False):
+        raise InvalidInput(
+            "full: compact text shows whole tasks one at a time", hint="Use GET /api/tasks/ID.", field="full"
+        )
+    tokens, limit = call.query.pop("budget", None), call.query.pop("limit", 100)
+    attention = call.board.attention()
+    text = compact.task_list(
+        lambda count: call.board.list_tasks(limit=count, **call.query).to_dict(),
+        limit,
+        attention,
+        tokens=tokens,
+        warnings=missing(call.board),
+    )
+    return _plain(text)
 
 
 def show(call: Call) -> Response:
     """Return a task with what belongs to it."""
-    return call.answer(call.board.show(call.id))
+    found = call.board.show(call.id)
+    if not call.wants_text():
+        return call.answer(found, headers=[_VARIES])
+    return _plain(compact.details(found, call.board.attention(), tokens=call.query.get("budget")))
+
+
+def _plain(text: str) -> Response:
+    return Response(200, text.encode(), [("Content-Type", TEXT), _VARIES])
 
 
 def events(call: Call) -> Response:

@@ -109,7 +109,9 @@ class Connection(BaseHTTPRequestHandler):
             and "Content-Encoding" not in dict(response.headers)
         ):
             body = gzip(body)
-            extra += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+            varies = dict.fromkeys([*dict(extra).get("Vary", "").split(", "), "Accept-Encoding"])
+            extra = [field for field in extra if field[0] != "Vary"]
+            extra += [("Content-Encoding", "gzip"), ("Vary", ", ".join(filter(None, varies)))]
         if has_length and response.status != 304:
             extra.append(("Content-Length", str(len(body))))
         if "Cache-Control" not in dict(extra):

@@ -84,6 +84,17 @@ A conflict has `details.reason` (`status version blocked delayed assigned cycle 
 
 `ready`, `blocked`, `delayed`, `lease_expired` and `overdue` are derived. Lists leave out `body`, `params`, `result` and
 `error`. No answer has a token but the one that grants or renews a lease.
+
+## Compact text
+
+For agents that pay for each token, `GET /api/tasks`, `/api/tasks/ID` and `/api/board` answer in a tenth of the
+characters, one line a task, where `Accept` names `text/plain` and values it more than JSON and `*/*`. `budget` cuts
+the answer to so many tokens, and its last lines tell what was cut and how to go on. Refusals stay as they are, in
+JSON. The grammar is in `docs/compact.md`.
+
+```sh
+curl "$B/api/tasks?ready=true&budget=500" -H 'Accept: text/plain'
+```
 """
 
 MEANINGS = (
@@ -156,6 +167,8 @@ def _section(route: Route) -> Iterable[str]:
     data, about = ANSWERS[route.answer]
     yield ""
     yield f"Answers `{data}`: {about}."
+    if route.has_text:
+        yield "Or compact text, with `Accept: text/plain`."
     if route.refusals:
         yield f"Refuses with {', '.join(f'`{code}`' for code in route.refusals)}, beside `invalid_input`."
     yield ""

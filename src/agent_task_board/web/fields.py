@@ -6,7 +6,7 @@ it to clients, and a test holds the two together.
 
 from __future__ import annotations
 
-from .. import inputs
+from .. import compact, inputs
 from ..errors import BoardError, InvalidInput
 from ..model import STATUSES
 from ..queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
@@ -106,6 +106,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "ready": (_FLAG, "that could be claimed now"),
     "blocked": (_FLAG, "that wait for others"),
     "overdue": (_FLAG, "unfinished and past their deadline"),
+    "archived": (_FLAG, "that are in the archive; else those only that are not, but for `search`"),
     "search": (_text(SEARCH, minLength=1), "with this text in id, title or body"),
     "order": ({"enum": list(ORDERS)}, "the order; `age` (oldest first) unless given"),
     "full": (_FLAG, "with body, params, result and error"),
@@ -113,6 +114,10 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "after": ({"type": "string"}, "go on after an earlier page: its `next`"),
     "before": ({"type": "integer", "minimum": 0}, "newest first, from below this number; 0: from the newest"),
     "task": (_REFERENCE, "of this task"),
+    "budget": (
+        {"type": "integer", "minimum": compact.BUDGET_LOW, "maximum": compact.BUDGET_HIGH},
+        "how many tokens at most, of 4 characters each; only with `Accept: text/plain`",
+    ),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to look back; 14 unless given"),
 }
 """Every parameter of a query."""

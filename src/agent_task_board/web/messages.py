@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 
 from ..errors import InvalidInput, NotPermitted
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..errors import BoardError
 
 JSON = "application/json; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 QUICKLY = 1
 """The level of compression: at 6 it would take longer than what it saves on one machine."""
 
@@ -78,10 +80,31 @@ class Head:
                 return quality.replace(" ", "").lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
         return False
 
+    def prefers_text(self) -> bool:
+        """Say whether the client would rather have plain text than JSON.
+
+        It must name ``text/plain``, and value it more than JSON and than anything at all: many programs list it beside
+        others only to be polite.
+        """
+        wishes: dict[str, float] = {}
+        for item in ",".join(self.headers.get("accept", ())).split(","):
+            kind, *parameters = (part.strip().lower() for part in item.split(";"))
+            wishes[kind] = max(wishes.get(kind, 0), _quality(parameters))
+        others = max(wishes.get(kind, 0) for kind in ("application/json", "application/*", "*/*"))
+        return wishes.get("text/plain", 0) > others
+
     def has_seen(self, tag: str) -> bool:
         """Say whether ``If-None-Match`` names an entity tag; strong and weak ones count alike."""
         seen = [item.strip().removeprefix("W/") for item in ",".join(self.headers.get("if-none-match", ())).split(",")]
         return tag.removeprefix("W/") in seen or seen == ["*"]
+
+
+def _quality(parameters: Iterable[str]) -> float:
+    """Return the weight that a media range has by its parameters (RFC 9110, section 12.4.2); nonsense has none."""
+    for name, _, value in (parameter.partition("=") for parameter in parameters):
+        if name == "q":
+            return float(value) if re.fullmatch(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?", value) else 0
+    return 1
 
 
 class Response:

@@ -108,7 +108,10 @@ def _response(route: Route) -> dict[str, Any]:
             "warnings": {"type": "array", "items": {"type": "string"}},
         },
     }
-    return {"description": about, "content": {"application/json": {"schema": schema}}}
+    content: dict[str, Any] = {"application/json": {"schema": schema}}
+    if route.has_text:
+        content["text/plain"] = {"schema": {"type": "string"}}
+    return {"description": about, "content": content}
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:

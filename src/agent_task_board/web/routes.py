@@ -102,6 +102,11 @@ class Route:
         return self.method != "GET"
 
     @property
+    def has_text(self) -> bool:
+        """Whether it answers in compact text, too."""
+        return "budget" in self.query
+
+    @property
     def is_claim_of_any(self) -> bool:
         """Whether ``queue`` chooses what is claimed, and may be a list."""
         return self.path == "/api/claim"
@@ -132,12 +137,13 @@ ROUTES = (
     Route("GET", "/healthz", api.health, "Say whether the board can be read.", "health"),
     Route(
         "GET", "/api/board", api.board, "Every task that a board shows.", "board",
+        query="budget",
         details="Tasks without `body`, `params` and `result`, unfinished ones first. Has an `ETag`: send it back as\n"
         "`If-None-Match`, and as long as nothing changes the answer is 304, without a body.",
     ),
     Route(
         "GET", "/api/tasks", api.list_tasks, "List tasks that meet every condition.", "tasks",
-        query="status queue assignee claimed_by tags ready blocked overdue search order full limit after",
+        query="status queue assignee claimed_by tags ready blocked overdue archived search order full limit after budget",
     ),
     Route(
         "POST", "/api/tasks", api.add, "Add a task.", "created",
@@ -147,7 +153,9 @@ ROUTES = (
         'With `"claim": true` the agent holds it from the very start: nobody ever sees it unclaimed.',
         example='{"title": "Write the parser", "priority": 5, "tags": ["parser"]}',
     ),
-    Route("GET", "/api/tasks/{id}", api.show, "Show one task.", "details", refusals="not_found"),
+    Route(
+        "GET", "/api/tasks/{id}", api.show, "Show one task.", "details", query="budget", refusals="not_found",
+    ),
     Route(
         "PATCH", "/api/tasks/{id}", api.change, "Change a task, or claim it, if it is as expected.", "changed",
         optional=f"title {_OF_TASK} status if_status if_version comment lease request_id agent actor",

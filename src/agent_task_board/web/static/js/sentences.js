@@ -106,6 +106,10 @@ const TELL = {
     return [who, ` changed the ${listed(fields.map((field) => FIELDS[field])) || "details"} of `, task];
   },
   commented: (_, who, task) => [who, " commented on ", task],
+  archived: (_, who, task) => [who, " archived ", task],
+  unarchived: (_, who, task) => [who, " took ", task, " out of the archive"],
+  hook_delivered: (event, _, task) => ["A hook was told of ", task, ` (${event.data.told})`],
+  hook_failed: (event, _, task) => ["A hook could not be told of ", task, event.data.error ? `: ${event.data.error}` : ""],
 };
 
 /** A length of time that stays on one line. */

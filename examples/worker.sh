@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# One agent at work: claims one task after the other until none is ready, and runs a command for each.
+#
+#   ATB_AGENT=ada examples/worker.sh ./do-the-work --fast
+#
+# The command gets the claim as JSON on standard input and prints its result as JSON. Exit code 0 hands the task in, any
+# other one fails it. It is stopped when the lease is lost. BEAT is the pause between two heartbeats in seconds; a third
+# of the lease is right.
+set -u
+: "${ATB_AGENT:?name the agent}" "${1:?name the command that does the work}"
+beat=${BEAT:-300}
+scratch=$(mktemp -d) && trap 'rm -r "$scratch"' EXIT
+
+pick() { # the value under these keys of the JSON on standard input
+  python3 -c 'import functools, json, sys; print(functools.reduce(dict.get, sys.argv[1:], json.load(sys.stdin)))' "$@"
+}
+
+ask() { # the same call again while the board is busy
+  local code
+  while atb "$@" >"$scratch/answer"; code=$?; [ "$code" -eq 7 ]; do sleep 1; done
+  return "$code"
+}
+
+renew() { # until this process is ended; stops the work, and says so, once the lease is lost
+  trap 'kill "$nap" 2>/dev/null; exit' TERM
+  while sleep "$beat" & nap=$!; wait "$nap"; do
+    atb heartbeat "$1" >/dev/null 2>&1
+    if [ $? -eq 5 ]; then touch "$scratch/lost"; kill "$2"; exit; fi
+  done
+}
+
+while true; do
+  ask claim --fail-empty
+  case $? in
+    0) cp "$scratch/answer" "$scratch/claim" ;;
+    9) exit 0 ;; # nothing is ready: come back later
+    *) cat "$scratch/answer" >&2; exit 1 ;;
+  esac
+  id=$(pick data task id <"$scratch/claim")
+  ATB_TOKEN=$(pick data lease token <"$scratch/claim") && export ATB_TOKEN
+
+  "$@" <"$scratch/claim" >"$scratch/result" 2>"$scratch/errors" & work=$!
+  renew "$id" "$work" & renewing=$!
+  wait "$work"; code=$?
+  kill "$renewing" 2>/dev/null; wait "$renewing" 2>/dev/null
+
+  if [ -e "$scratch/lost" ]; then
+    rm "$scratch/lost"
+    echo "$id: the lease is lost, the work was stopped" >&2
+    continue
+  fi
+  [ -s "$scratch/result" ] || echo null >"$scratch/result"
+  if [ "$code" -eq 0 ] && ask complete "$id" --result @"$scratch/result"; then continue; fi
+  said=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
+  ask fail "$id" --error "exit code $code: ${said:-nothing was said}" || cat "$scratch/answer" >&2
+done

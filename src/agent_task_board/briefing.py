@@ -1,0 +1,247 @@
+"""What an agent must know when it begins, or after its context was cut: as data, and as a text of few characters."""
+
+from __future__ import annotations
+
+import os
+
+from . import inputs, instants
+from .claiming import DUE, MINE, READY
+from .model import LEAN_COLUMNS, LEAN_NAMES, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypedDict
+
+    from .model import Attention, Waiting
+    from .service import Board
+
+    class Some(TypedDict):
+        """How many tasks there are of a kind (at most ``COUNTED`` are counted), and the first of them."""
+
+        count: int
+        tasks: list[dict[str, Any]]
+
+    class Briefing(TypedDict):
+        """Who the agent is, what it holds and lost, what it could do, and how to work."""
+
+        agent: str | None
+        board: str
+        exists: bool
+        holds: Some
+        lost: Waiting
+        ready: Some
+        assigned: dict[str, int]
+        attention: Attention
+        protocol: list[str]
+
+
+LIMIT = 1_200
+"""Characters of the text, at most."""
+HOLDS = 5
+BEST = 3
+COUNTED = 1_000
+"""Where counts end: a large board must not cost more than a small one."""
+LOOKED_AT = 10_000
+"""Blocked tasks, and delayed ones, that are looked at for those of the agent."""
+
+_TITLE = 56
+_NAME = 100
+_QUEUE = 24
+_PATH = 110
+
+
+def take(board: Board, agent: str | None) -> Briefing:
+    """Return the briefing of an agent, or of somebody who has no name yet."""
+    name = None if agent is None else inputs.agent_name(agent, "agent")
+    with board._db.read() as tx:
+        now = instants.to_text(board._clock())
+        if name is not None:
+            name = board._known_as(tx, name)
+        values = {"agent": name, "now": now, "counted": COUNTED, "looked_at": LOOKED_AT}
+        held = "FROM task INDEXED BY task_leased WHERE status IN ('claimed', 'running') AND claimed_by = :agent"
+        live, dead = f"{held} AND lease_expires_at > :now", f"{held} AND lease_expires_at <= :now"
+        holds: Some = {
+            "count": _count(tx, f"SELECT 1 {live}", values),
+            "tasks": _tasks(
+                tx, f"SELECT seq {live} ORDER BY lease_expires_at LIMIT {HOLDS}", values, "lease_expires_at"
+            ),
+        }
+        lost: Waiting = {
+            "count": _count(tx, f"SELECT 1 {dead}", values),
+            "ids": [row[0] for row in tx.execute(f"SELECT id {dead} ORDER BY lease_expires_at LIMIT {HOLDS}", values)],
+        }
+        ready = _ready(tx, values)
+        assigned = _assigned(tx, values)
+    exists = board.exists()
+    return {
+        "agent": name,
+        "board": os.path.abspath(os.path.dirname(board.path)),
+        "exists": exists,
+        "holds": holds,
+        "lost": lost,
+        "ready": ready,
+        "assigned": assigned,
+        "attention": board.attention(),
+        "protocol": protocol(board.settings.lease),
+    }
+
+
+def protocol(lease: int) -> list[str]:
+    """Return the way of working in six lines; ``lease`` is how long one lasts, in milliseconds."""
+    beat = instants.format_length(max(lease // 3, instants.SECOND))
+    return [
+        "Take work: `atb claim` (MCP: claim_task). Keep id and token; read body, params and notes.",
+        f"Renew: `atb heartbeat ID --token T` every third of the lease, now {beat}.",
+        "End it: `atb complete`, `fail`, `release` or `handoff`, with the token.",
+        "`lease_lost`: stop at once, publish nothing, claim again.",
+        "Found more to do: `atb add TITLE --depends-on ID`.",
+        "Never approve or reject: that is for people.",
+    ]
+
+
+def _ready(tx: sqlite3.Connection, values: dict[str, Any]) -> Some:
+    """Return what a claim of the agent would choose from, best first, as a claim has it.
+
+    Of delayed tasks whose time has come, but that no claim or tick promoted yet, the earliest ones stand for all.
+    """
+    open_to_all = f"SELECT seq, priority FROM task WHERE {READY} AND assignee IS NULL AND {DUE}"
+    for_it = f"SELECT seq, priority FROM task WHERE {READY} AND assignee = :agent AND {DUE}"
+    due = (
+        "SELECT seq, priority FROM task WHERE status = 'queued' AND delayed = 1 AND not_before <= :now"
+        f" AND open_dependencies = 0 AND {MINE}"
+    )
+    by_rank = "ORDER BY priority DESC, seq"
+    kinds = (f"{open_to_all} {by_rank}", f"{for_it} {by_rank}", f"{due} ORDER BY not_before")
+    count, best = 0, []
+    for kind in kinds:
+        count += _count(tx, kind, values)
+        first = f"SELECT seq FROM ({kind} LIMIT :counted) {by_rank} LIMIT {BEST}"
+        best += _tasks(tx, first, values, "priority DESC, seq", seq=True)
+    best.sort(key=lambda row: (-row[0]["priority"], row[1]))
+    return {"count": min(count, COUNTED), "tasks": [task for task, _ in best[:BEST]]}
+
+
+def _assigned(tx: sqlite3.Connection, values: dict[str, Any]) -> dict[str, int]:
+    """Return how many tasks are kept for the agent, but not ready: blocked and delayed ones."""
+    some = "SELECT 1 FROM (SELECT assignee FROM task WHERE {where} LIMIT :looked_at) WHERE assignee = :agent"
+    blocked = some.format(where="status = 'queued' AND open_dependencies > 0")
+    delayed = some.format(where="status = 'queued' AND delayed = 1 AND not_before > :now AND open_dependencies = 0")
+    return {"blocked": _count(tx, blocked, values), "delayed": _count(tx, delayed, values)}
+
+
+def _count(tx: sqlite3.Connection, rows: str, values: dict[str, Any]) -> int:
+    number: int = tx.execute(f"SELECT count(*) FROM ({rows} LIMIT :counted)", values).fetchone()[0]
+    return number
+
+
+def _tasks(tx: sqlite3.Connection, chosen: str, values: dict[str, Any], order: str, *, seq: bool = False) -> list[Any]:
+    """Return tasks as lists have them; with ``seq``, pairs of a task and its sequence number."""
+    rows = tx.execute(f"SELECT {LEAN_COLUMNS} FROM task WHERE seq IN ({chosen}) ORDER BY {order}", values).fetchall()
+    found = []
+    for row in rows:
+        stored: Any = dict(zip(LEAN_NAMES, row, strict=True))
+        task = Task.from_row(stored, values["now"]).to_dict()
+        found.append((task, row["seq"]) if seq else task)
+    return found
+
+
+# The text
+
+
+def text(found: Briefing) -> str:
+    """Return a briefing in at most ``LIMIT`` characters; what it holds comes before what it could do."""
+    from .compact import endings, word
+
+    head = ["Agent Task Board: tasks shared with other agents, one holder each."]
+    name = found["agent"]
+    if name is None:
+        head.append("you: no name yet; set ATB_AGENT=NAME, or give --agent NAME (MCP: `agent`)")
+    else:
+        head.append(f"you: {word(_cut(name, _NAME, word))}; pass it as `agent` (MCP), --agent or ATB_AGENT (shell)")
+    head.append(f"board: {_path(found['board'])}")
+    if not found["exists"]:
+        head[-1] += " (no board there yet; the first `atb add` makes it)"
+    tail = [f"{number}. {line}" for number, line in enumerate(found["protocol"], 1)]
+    attention = found["attention"]
+    holds, ready, lost = found["holds"], found["ready"], found["lost"]
+    shown = [*holds["tasks"], *ready["tasks"]]
+    names = endings([*(task["id"] for task in shown), *lost["ids"], *attention["review"]["ids"]])
+
+    mine = [f"you hold {_number(holds['count'])}"]
+    if holds["count"]:
+        mine[0] += "; a lost token comes back with `atb resume ID` (resume_task):"
+        mine += [_line(task, names, queue=False) for task in holds["tasks"]]
+    if lost["count"]:
+        mine.insert(0, f"your lease ran out on {_number(lost['count'])}: {_ids(lost, names)}; stop that work")
+    others = []
+    waits = [f"{_number(count)} {kind}" for kind, count in found["assigned"].items() if count]
+    if waits:
+        others.append(f"assigned to you, not ready: {', '.join(waits)}")
+    review, expired = attention["review"], attention["expired"]
+    if review["count"]:
+        others.append(f"waits for a person: {_number(review['count'])} in review, {_ids(review, names)}")
+    if expired["count"]:
+        others.append(f"leases that ran out: {_number(expired['count'])}; a claim takes them back")
+    best = [f"ready for you: {_number(ready['count'])}", *(_line(task, names, queue=True) for task in ready["tasks"])]
+
+    room = LIMIT - _size(head) - _size(tail)
+    mine = _fitting(mine, room - _size(best[:1]))
+    others = _fitting(others, room - _size(mine) - _size(best[:1]))
+    best = _fitting(best, room - _size(mine) - _size(others))
+    return "".join(f"{line}\n" for line in [*head, *mine, *best, *others, *tail])
+
+
+def _fitting(lines: list[str], room: int) -> list[str]:
+    """Return as many of the first lines as there is room for; the counts in them tell what is left out."""
+    while _size(lines) > room:
+        lines = lines[:-1]
+    return lines
+
+
+def _size(lines: list[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _number(count: int) -> str:
+    return f"{count:,} or more" if count == COUNTED else str(count)
+
+
+def _ids(waiting: Waiting, names: Mapping[str, str]) -> str:
+    more = ", ..." if waiting["count"] > len(waiting["ids"]) else ""
+    return ", ".join(names[one] for one in waiting["ids"]) + more
+
+
+def _line(task: dict[str, Any], names: Mapping[str, str], *, queue: bool) -> str:
+    from .compact import line, quoted, word
+
+    lean = task | {"tags": [], "blocked_by": [], "claimed_by": None, "title": _cut(task["title"], _TITLE, quoted)}
+    lean["queue"] = _cut(task["queue"], _QUEUE, word) if queue else "default"
+    lean["assignee"] = lean["assignee"] and "you"
+    return f"- {line(lean, names[task['id']])}"
+
+
+def _path(path: str) -> str:
+    """Return a path that is easily told; of a long one its end, which says more."""
+    from .compact import quoted
+
+    if path.isprintable() and len(path) <= _PATH:
+        return path
+    while len(quoted(path)) > _PATH:
+        path = f"...{path[4:]}" if path.startswith("...") else f"...{path[1:]}"
+    return quoted(path)
+
+
+def _cut(value: str, room: int, how: Callable[[str], str]) -> str:
+    """Return the longest beginning of a text that, written ``how``, takes no more than ``room`` characters."""
+    if len(how(value)) <= room:
+        return value
+    low, high = 0, len(value)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(how(f"{value[:middle]}…")) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return f"{value[:low]}…"

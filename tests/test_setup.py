@@ -1,0 +1,600 @@
+"""`atb setup`: what it writes, what it leaves alone, and that it gives everything back."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tomli_w
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agent_task_board.setup import blocks, clients, files, hooks
+from agent_task_board.setup.json_entries import Entry, JsonEntries
+from tests.command_line import Terminal
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+ALL = list(clients.CLIENTS)
+WITH_FILES_OF_A_USER = [name for name in ALL if name != "agents-md"]
+JSON_FILES = [
+    ("claude", ".mcp.json"),
+    ("claude", ".claude/settings.json"),
+    ("codex", ".codex/hooks.json"),
+    ("gemini", ".gemini/settings.json"),
+    ("cursor", ".cursor/mcp.json"),
+    ("cursor", ".cursor/hooks.json"),
+]
+TEXT_FILES = [
+    ("codex", ".codex/config.toml"),
+    ("codex", "AGENTS.md"),
+    ("gemini", "GEMINI.md"),
+    ("agents-md", "AGENTS.md"),
+]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path)
+
+
+def tree(terminal: Terminal) -> dict[str, bytes | None]:
+    """Return every file with its bytes, and every directory."""
+    found = sorted(terminal.directory.rglob("*"))
+    return {str(path.relative_to(terminal.directory)): path.read_bytes() if path.is_file() else None for path in found}
+
+
+def put(terminal: Terminal, name: str, content: str | bytes) -> Path:
+    path = terminal.directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def actions(terminal: Terminal, *words: str, **environ: str) -> dict[str, str]:
+    """Run a setup that works and return what became of each file."""
+    data = terminal.data("setup", *words, **environ)
+    return {os.path.relpath(one["path"], terminal.directory): one["action"] for one in data["files"]}
+
+
+def refused(terminal: Terminal, file: str, *words: str, code: str = "invalid_input") -> dict[str, Any]:
+    """Run a setup that is refused for a file, and changes nothing."""
+    before = tree(terminal)
+    error = terminal.refused(code, "setup", *words)
+    assert error["details"]["file"] == str(terminal.directory / file)
+    assert file in error["message"]
+    assert tree(terminal) == before
+    return error
+
+
+# What is written
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_setup_creates_its_files_and_gives_back_an_empty_directory(terminal: Terminal, client: str) -> None:
+    wanted = {project for _, project, _ in clients.CLIENTS[client] if project}
+    assert actions(terminal, client) == dict.fromkeys(wanted, "create")
+    assert wanted <= set(tree(terminal))
+    assert actions(terminal, client, "--remove") == dict.fromkeys(wanted, "delete")
+    assert tree(terminal) == {}
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_setup_twice_changes_nothing_and_says_so(terminal: Terminal, client: str) -> None:
+    first = terminal.atb("setup", client)
+    assert first.warnings == []
+    before = tree(terminal)
+    again = terminal.atb("setup", client)
+    assert {one["action"] for one in again.data["files"]} == {"unchanged"}
+    assert any("nothing to change" in warning for warning in again.warnings)
+    assert tree(terminal) == before
+    terminal.data("setup", client, "--remove")
+    assert {one["action"] for one in terminal.data("setup", client, "--remove")["files"]} == {"unchanged"}
+
+
+@pytest.mark.parametrize("client", ALL)
+def test_print_shows_what_would_be_written_and_writes_nothing(terminal: Terminal, client: str) -> None:
+    shown = terminal.data("setup", client, "--print")
+    assert tree(terminal) == {}
+    terminal.data("setup", client)
+    for one in shown["files"]:
+        assert one["action"] == "create"
+        assert Path(one["path"]).read_text(encoding="utf-8") == one["content"]
+    before = tree(terminal)
+    assert {one["action"] for one in terminal.data("setup", client, "--print", "--remove")["files"]} == {"delete"}
+    assert tree(terminal) == before
+
+
+def test_print_shows_nothing_of_what_others_wrote(terminal: Terminal) -> None:
+    put(terminal, ".mcp.json", '{"mcpServers": {"other": {"env": {"KEY": "secret"}}}}')
+    answer = terminal.atb("setup", "claude", "--print")
+    assert "secret" not in answer.text
+    assert answer.data["files"][0]["action"] == "update"
+
+
+def test_server_is_started_by_absolute_paths_whatever_the_working_directory(terminal: Terminal) -> None:
+    (terminal.directory / "sub").mkdir()
+    terminal.data("setup", "claude", "--data-dir", "sub/../board", "--agent", "ada", "--config", put_config(terminal))
+    server = json.loads((terminal.directory / ".mcp.json").read_text())["mcpServers"]["agent-task-board"]
+    board, config = str(terminal.directory / "board"), str(terminal.directory / "my.toml")
+    assert os.path.isabs(server["command"])
+    assert server["args"][-5:] == ["mcp", "--data-dir", board, "--config", config]
+    assert server["env"] == {"ATB_AGENT": "ada"}
+    asked = subprocess.run(
+        [server["command"], *server["args"][:-5], "--version"], cwd="/", capture_output=True, timeout=60
+    )
+    assert json.loads(asked.stdout)["ok"]
+
+
+def put_config(terminal: Terminal) -> str:
+    put(terminal, "my.toml", "lease = '5m'\n")
+    return "my.toml"
+
+
+def test_program_is_named_without_a_script_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["somewhere/pytest"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    assert clients.program() == [str(tmp_path / "python3"), "-m", "agent_task_board"]
+    server = clients.Server(clients.program(), "/srv/board", None, None)
+    assert clients.is_our_server(server.entry())
+    assert hooks.is_ours(server.hook("claude", "stop"))
+    script = put(Terminal(tmp_path), "bin/atb", "#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert clients.program() == [str(script)]
+
+
+def test_data_directory_is_that_of_the_project_named(terminal: Terminal) -> None:
+    put(terminal, "app/atb.toml", 'data_dir = "tasks"\n')
+    told = terminal.data("setup", "codex", "--project", "app")
+    assert told["data_dir"] == str(terminal.directory / "app" / "tasks")
+    table = tomllib.loads((terminal.directory / "app" / ".codex" / "config.toml").read_text())
+    assert table["mcp_servers"]["agent-task-board"]["args"][-2:] == ["--data-dir", told["data_dir"]]
+
+
+@pytest.mark.parametrize("client", WITH_FILES_OF_A_USER)
+def test_files_of_a_user_lie_in_the_home_directory(terminal: Terminal, client: str) -> None:
+    (terminal.directory / "work").mkdir()
+    wanted = {home.removeprefix("~/") for _, _, home in clients.CLIENTS[client] if home}
+    assert actions(terminal, client, "--user") == dict.fromkeys(wanted, "create")
+    assert not list((terminal.directory / "work").iterdir())
+    assert actions(terminal, client, "--user", "--remove") == dict.fromkeys(wanted, "delete")
+
+
+def test_files_of_a_user_are_looked_for_where_the_client_was_told_to(terminal: Terminal) -> None:
+    moved = {"CLAUDE_CONFIG_DIR": str(terminal.directory / "c"), "CODEX_HOME": str(terminal.directory / "x")}
+    for folder in moved.values():
+        Path(folder).mkdir()
+    assert set(actions(terminal, "claude", "--user", **moved)) == {
+        *("c/.claude.json", "c/settings.json", "c/skills/agent-task-board/SKILL.md")
+    }
+    assert set(actions(terminal, "codex", "--user", **moved)) == {"x/config.toml", "x/hooks.json", "x/AGENTS.md"}
+    for client in ("claude", "codex"):
+        actions(terminal, client, "--user", "--remove", **moved)
+    assert tree(terminal) == {"c": None, "x": None}
+
+
+def test_wrong_calls_are_refused(terminal: Terminal) -> None:
+    for words in (
+        [],
+        ["emacs"],
+        ["agents-md", "--user"],
+        ["claude", "--user", "--project", "."],
+        ["claude", "--project", "missing"],
+        ["claude", "--agent", "none"],
+        ["claude", "--data-dir", "a\nb"],
+        ["claude", "--config", "missing.toml"],
+    ):
+        terminal.refused("invalid_input", "setup", *words)
+    assert tree(terminal) == {}
+
+
+def test_hook_lines_run_in_a_shell_whatever_the_path(terminal: Terminal) -> None:
+    board = terminal.directory / """it's a "board" $HOME `x` \\ ; true"""
+    terminal.data("--data-dir", str(board), "add", "Write the parser")
+    terminal.data("setup", "claude", "--data-dir", str(board), "--agent", "o'brien")
+    for event, name in (("SessionStart", "started"), ("Stop", "stopped")):
+        line = hook_line(terminal, event)
+        asked = json.dumps({"session_id": "12345678-1234", "stop_hook_active": False}).encode()
+        ran = subprocess.run(["sh", "-c", line], input=asked, capture_output=True, timeout=60, cwd="/")
+        assert (ran.returncode, ran.stderr) == (0, b""), name
+        if event == "SessionStart":
+            text = json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"]
+            assert "ready for you: 1" in text
+            assert "o'brien" in text
+        else:
+            assert ran.stdout == b""
+    gone = hook_line(terminal, "Stop").replace("bin/atb", "bin/gone").replace("agent_task_board", "gone")
+    assert subprocess.run(["sh", "-c", gone], capture_output=True, timeout=60).returncode == 0
+
+
+def hook_line(terminal: Terminal, event: str) -> str:
+    settings = json.loads((terminal.directory / ".claude" / "settings.json").read_text())
+    line: str = settings["hooks"][event][0]["hooks"][0]["command"]
+    return line
+
+
+# What is left alone
+
+
+@pytest.mark.parametrize(("client", "file"), [*JSON_FILES, *TEXT_FILES])
+@pytest.mark.parametrize("nl", ["\n", "\r\n"])
+def test_what_others_wrote_keeps_its_bytes(terminal: Terminal, client: str, file: str, nl: str) -> None:
+    started = {
+        "json": (
+            '{\n\t"mcpServers": {\n\t\t"other": {"command": "x"}\n\t},\n'
+            '\t"hooks": {"Stop": [ {"hooks": []} ]},\n\t"é": 1e3\n}\n\n'
+        ),
+        "toml": '# mine\n[mcp_servers.other]\ncommand = "x"  # why\n\n[a.b]\nc = 1',
+        "md": "# Rules\n\nBe kind.\n",
+    }[file.rpartition(".")[2]].replace("\n", nl)
+    path = put(terminal, file, started)
+    path.chmod(0o640)
+    before = tree(terminal)
+    assert actions(terminal, client)[file] == "update"
+    changed = path.read_bytes().decode()
+    assert changed != started
+    assert nl == "\n" or "\n" not in changed.replace("\r\n", "")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert actions(terminal, client)[file] == "unchanged"
+    actions(terminal, client, "--remove")
+    assert tree(terminal) == before
+
+
+def test_edits_of_others_stay_when_setup_is_removed(terminal: Terminal) -> None:
+    start = '{\n  "mcpServers": {\n    "one": {"command": "x"}\n  }\n}\n'
+    path = put(terminal, ".mcp.json", start)
+    rules = put(terminal, "AGENTS.md", "first")
+    terminal.data("setup", "claude")
+    terminal.data("setup", "agents-md")
+    edited = path.read_text().replace(
+        '"one": {"command": "x"}', '"one": {"command": "y"},\n    "two": {"command": "z"}'
+    )
+    path.write_text(edited.replace("\n  }\n}", '\n  },\n  "last": true\n}'))
+    rules.write_text("zeroth\n" + rules.read_text() + "\nlast\n")
+    terminal.data("setup", "claude", "--remove")
+    terminal.data("setup", "agents-md", "--remove")
+    wanted = start.replace('"x"}', '"y"},\n    "two": {"command": "z"}').replace(
+        "\n  }\n}", '\n  },\n  "last": true\n}'
+    )
+    assert path.read_text() == wanted
+    assert rules.read_text() == "zeroth\nfirst\nlast\n"
+
+
+def test_file_of_ours_that_somebody_added_to_stays_without_our_part(terminal: Terminal) -> None:
+    terminal.data("setup", "cursor")
+    path = terminal.directory / ".cursor" / "mcp.json"
+    path.write_text(path.read_text().replace('"mcpServers": {', '"mcpServers": {\n    "other": {},'))
+    assert actions(terminal, "cursor", "--remove")[".cursor/mcp.json"] == "update"
+    assert json.loads(path.read_text()) == {"mcpServers": {"other": {}}}
+    assert sorted(tree(terminal)) == [".cursor", ".cursor/mcp.json"]
+
+
+def test_other_board_replaces_our_entries_in_their_place(terminal: Terminal) -> None:
+    put(terminal, ".mcp.json", '{"mcpServers": {"one": {}}, "z": 1}\n')
+    for client in WITH_FILES_OF_A_USER:
+        terminal.data("setup", client, "--data-dir", "old", "--agent", "ada")
+        assert set(actions(terminal, client, "--data-dir", "new").values()) == {"update"}
+    for name, content in tree(terminal).items():
+        if content is not None:
+            assert str(terminal.directory / "old").encode() not in content, name
+            assert content.count(b"--data-dir") in (1, 2, 3), name
+    for client in WITH_FILES_OF_A_USER:
+        terminal.data("setup", client, "--remove", "--data-dir", "yet another")
+    assert tree(terminal) == {".mcp.json": b'{"mcpServers": {"one": {}}, "z": 1}\n'}
+
+
+@pytest.mark.parametrize(("client", "file"), [one for one in JSON_FILES if "mcp" in one[1] or one[0] == "gemini"])
+def test_entry_of_our_name_that_somebody_else_wrote_is_a_refusal(terminal: Terminal, client: str, file: str) -> None:
+    path = put(terminal, file, '{"mcpServers": {"agent-task-board": {"command": "npx", "args": ["mcp"]}}}')
+    error = refused(terminal, file, client)
+    assert "agent-task-board" in json.loads(error["details"]["add"])["mcpServers"]
+    terminal.data("setup", client, "--remove")
+    assert b"npx" in path.read_bytes()
+
+
+def test_table_of_our_name_that_somebody_else_wrote_is_a_refusal(terminal: Terminal) -> None:
+    put(terminal, ".codex/config.toml", '[mcp_servers.agent-task-board]\ncommand = "npx"\n')
+    refused(terminal, ".codex/config.toml", "codex")
+
+
+def test_file_of_our_name_that_somebody_else_wrote_is_a_refusal_and_stays(terminal: Terminal) -> None:
+    name = ".claude/skills/agent-task-board/SKILL.md"
+    put(terminal, name, "mine\n")
+    refused(terminal, name, "claude")
+    assert actions(terminal, "claude", "--remove") == {
+        ".mcp.json": "unchanged",
+        ".claude/settings.json": "unchanged",
+        name: "kept",
+    }
+
+
+def test_skill_that_was_edited_stays_while_the_rest_goes_on(terminal: Terminal) -> None:
+    terminal.data("setup", "claude")
+    name = ".claude/skills/agent-task-board/SKILL.md"
+    path = terminal.directory / name
+    path.write_text(path.read_text().replace("Approving", "Baking"))
+    for words in (["--data-dir", "new"], ["--remove"]):
+        before = path.read_bytes()
+        answer = terminal.atb("setup", "claude", *words)
+        assert [one["action"] for one in answer.data["files"]][2] == "kept"
+        assert any(name in warning for warning in answer.warnings)
+        assert path.read_bytes() == before
+    assert not (terminal.directory / ".mcp.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "content"),
+    [
+        ("claude", ".mcp.json", "{} // mine"),
+        ("claude", ".mcp.json", '{"a": 1,}'),
+        ("claude", ".mcp.json", ""),
+        ("claude", ".mcp.json", "[]"),
+        ("claude", ".mcp.json", '{"a": NaN}'),
+        ("claude", ".mcp.json", "[" * 100_000),
+        ("claude", ".mcp.json", '{"mcpServers": []}'),
+        ("claude", ".mcp.json", '{"mcpServers": {}, "mcpServers": {}}'),
+        ("claude", ".mcp.json", b'{"a": "\xff"}'),
+        ("claude", ".claude/settings.json", '{"hooks": {"Stop": {}}}'),
+        ("claude", ".claude/settings.json", '{"hooks": null}'),
+        ("cursor", ".cursor/hooks.json", '{"version": 1, "hooks": {"stop": 1}}'),
+        ("codex", ".codex/config.toml", "a = "),
+        ("codex", ".codex/config.toml", "mcp_servers = { other = {} }"),
+        ("codex", ".codex/config.toml", "mcp_servers = 1"),
+        ("codex", ".codex/config.toml", b"# \xff\n"),
+        ("codex", ".codex/config.toml", "# >>> agent-task-board >>>\n"),
+        ("agents-md", "AGENTS.md", "<!-- <<< agent-task-board <<< -->\n"),
+        ("agents-md", "AGENTS.md", "{1}\n{0}\n".format(*blocks.MARKDOWN)),
+        ("agents-md", "AGENTS.md", "{0}\n{1}\n{0}\n{1}\n".format(*blocks.MARKDOWN)),
+        ("agents-md", "AGENTS.md", b"\xff\xfe"),
+    ],
+)
+def test_file_that_cannot_be_changed_safely_is_a_refusal(
+    terminal: Terminal, client: str, file: str, content: str | bytes
+) -> None:
+    put(terminal, file, content)
+    refused(terminal, file, client)
+
+
+def test_nothing_is_written_when_the_last_file_is_refused(terminal: Terminal) -> None:
+    put(terminal, "AGENTS.md", blocks.MARKDOWN[0])
+    refused(terminal, "AGENTS.md", "codex")
+    assert list(tree(terminal)) == ["AGENTS.md"]
+
+
+def test_what_is_no_regular_file_is_a_refusal(terminal: Terminal) -> None:
+    os.mkfifo(terminal.directory / "AGENTS.md")
+    error = terminal.refused("invalid_input", "setup", "agents-md")
+    assert error["details"]["file"] == str(terminal.directory / "AGENTS.md")
+    (terminal.directory / ".mcp.json").mkdir()
+    refused(terminal, ".mcp.json", "claude")
+    put(terminal, ".gemini", "a file")
+    refused(terminal, ".gemini/settings.json", "gemini", code="unusable")
+
+
+def test_symbolic_links_are_followed_and_stay(terminal: Terminal) -> None:
+    real = put(terminal, "shared/rules.md", "# Rules\n")
+    link = terminal.directory / "AGENTS.md"
+    link.symlink_to("shared/rules.md")
+    terminal.data("setup", "agents-md")
+    assert link.is_symlink()
+    assert "Agent Task Board" in real.read_text()
+    terminal.data("setup", "agents-md", "--remove")
+    assert link.is_symlink()
+    assert real.read_text() == "# Rules\n"
+
+
+# When writing goes wrong
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_file_that_cannot_be_written_leaves_all_as_they_were(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, call: str, after: int
+) -> None:
+    put(terminal, ".mcp.json", '{"mcpServers": {}}')
+    before = tree(terminal)
+    real, left = getattr(os, call), [after]
+
+    def full(*arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] == -1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(os, call, full)
+    error = terminal.refused("unusable", "setup", "claude")
+    assert error["details"]["file"].startswith(str(terminal.directory))
+    assert tree(terminal) == before
+    left[0] = 1_000
+    assert set(actions(terminal, "claude").values()) == {"create", "update"}
+
+
+# For any file that there may be
+
+
+def ours(**options: Any) -> JsonEntries:
+    server = clients.Server(["/usr/bin/atb"], options.get("data_dir", "/srv/board"), None, None)
+    return JsonEntries(
+        "settings.json",
+        "/",
+        [
+            Entry(("mcpServers",), clients.NAME, server.entry(), clients.is_our_server),
+            Entry(("hooks", "SessionStart"), None, server.hook("claude", "session-start"), hooks.is_ours),
+            Entry(("hooks", "Stop"), None, server.hook("claude", "stop"), hooks.is_ours),
+            Entry((), "version", 1, lambda _: False, only_new=True),
+        ],
+    )
+
+
+scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+elements = st.lists(values, max_size=3)
+hooked = st.fixed_dictionaries({}, optional={"SessionStart": elements, "Stop": elements, "Other": values})
+documents = st.tuples(
+    st.dictionaries(st.text(max_size=6), values, max_size=3),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "mcpServers": st.dictionaries(st.text(max_size=4), values, max_size=2),
+            "hooks": hooked,
+            "version": scalars,
+        },
+    ),
+    st.randoms(use_true_random=False),
+)
+
+
+def written(value: Any, chance: random.Random, nl: str) -> str:
+    """Return a value as JSON with white space anywhere that it may be."""
+
+    def gap() -> str:
+        return chance.choice(["", "", " ", nl, f"{nl}  ", f"{nl}\t", " \t "])
+
+    if isinstance(value, dict):
+        inner = ",".join(
+            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{written(one, chance, nl)}{gap()}" for key, one in value.items()
+        )
+        return "{" + (inner or gap()) + "}"
+    if isinstance(value, list):
+        return "[" + (",".join(f"{gap()}{written(one, chance, nl)}{gap()}" for one in value) or gap()) + "]"
+    return json.dumps(value, ensure_ascii=chance.random() < 0.5)
+
+
+def text_of(document: tuple[dict[str, Any], dict[str, Any], random.Random]) -> str:
+    more, known, chance = document
+    members = list({**more, **known}.items())
+    chance.shuffle(members)
+    nl = chance.choice(["\n", "\r\n"])
+    ending = chance.choice(["", nl, f" {nl}{nl}"])
+    return chance.choice(["", "\ufeff", nl]) + written(dict(members), chance, nl) + ending
+
+
+@given(documents)
+def test_any_json_comes_back_byte_for_byte(document: tuple[dict[str, Any], dict[str, Any], random.Random]) -> None:
+    start = text_of(document)
+    entries = ours()
+    there = entries.put(start)
+    assert entries.put(there) == there
+    before, after = json.loads(start.lstrip("\ufeff")), json.loads(there.lstrip("\ufeff"))
+    assert after["mcpServers"].pop(clients.NAME) == entries.entries[0].value
+    for event in ("SessionStart", "Stop"):
+        assert hooks.is_ours(after["hooks"][event].pop())
+        assert after["hooks"][event] == before.get("hooks", {}).get(event, [])
+    assert after["mcpServers"] == before.get("mcpServers", {})
+    assert {key: one for key, one in after.items() if key not in ("hooks", "mcpServers")} == {
+        key: one for key, one in before.items() if key not in ("hooks", "mcpServers")
+    }
+    assert entries.take(there) == start
+    assert entries.take(start) == start
+    assert ours(data_dir="/elsewhere").take(ours(data_dir="/elsewhere").put(there)) == start
+
+
+def test_json_file_of_ours_goes_whole() -> None:
+    assert ours().take(ours().own()) is None
+    assert ours().take(ours(data_dir="/elsewhere").put(ours().own())) is None
+
+
+keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+tables = st.dictionaries(
+    keys,
+    st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats()
+    | keys
+    | st.lists(st.integers(0, 9), max_size=3)
+    | st.dictionaries(keys, st.integers(0, 9) | keys, max_size=3),
+    max_size=4,
+)
+
+
+@given(
+    tables,
+    st.dictionaries(keys, st.just({"command": "x"}), max_size=2),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "# end", "\n", "\n\n# end\n"]),
+)
+def test_any_toml_comes_back_byte_for_byte(
+    table: dict[str, Any], servers: dict[str, Any], nl: str, ending: str
+) -> None:
+    assume("mcp_servers" not in table)
+    start = tomli_w.dumps({**table, **({"mcp_servers": servers} if servers else {})}).rstrip("\n")
+    start = (start + ending).replace("\r", "").replace("\n", nl)
+    block = blocks.TomlBlock(
+        "config.toml", "/", ("mcp_servers", "agent-task-board"), '[mcp_servers.agent-task-board]\ncommand = "y"'
+    )
+    there = block.put(start)
+    assert block.put(there) == there
+    assert tomllib.loads(there)["mcp_servers"] == {**servers, "agent-task-board": {"command": "y"}}
+    assert block.take(there) == start
+    assert block.take(start) == start
+
+
+@given(st.text() | st.lists(st.sampled_from(["a", "\n", "\r\n", "\r", " ", "#"])).map("".join))
+def test_any_text_comes_back_byte_for_byte(start: str) -> None:
+    block = blocks.Block("AGENTS.md", "/", blocks.MARKDOWN, "one\n\ntwo")
+    there = block.put(start)
+    assert block.put(there) == there
+    assert start in there
+    assert block.take(there) == start
+    assert block.take(start) == start
+    other = blocks.Block("AGENTS.md", "/", blocks.MARKDOWN, "three")
+    assert other.take(other.put(there)) == start
+
+
+@given(
+    st.lists(st.sampled_from(["a\n", "b\r\n", "\n"])).map("".join),
+    st.lists(st.sampled_from(["a\n", "b", "\n"])).map("".join),
+)
+def test_lines_added_around_a_block_stay_lines(above: str, below: str) -> None:
+    block = blocks.Block("AGENTS.md", "/", blocks.MARKDOWN, "one")
+    left = block.take(above + block.own() + below)
+    assert "".join((left or "").split()) == "".join((above + below).split())
+    assert len((left or "").split()) == len((above + below).split())
+
+
+def test_file_of_ours_goes_whole_unless_it_was_edited() -> None:
+    file = blocks.OwnFile("SKILL.md", "/", "one\n")
+    assert file.put(None) == file.own()
+    assert file.take(file.own()) is None
+    assert file.take(file.own().replace("\n", "\r\n")) is None
+    newer = blocks.OwnFile("SKILL.md", "/", "two\n")
+    assert newer.put(file.own()) == newer.own()
+    with pytest.raises(files.Kept):
+        newer.take(file.own().replace("one", "three"))
+    with pytest.raises(files.Unfit):
+        newer.put("mine\n")
+
+
+# Documents
+
+
+def rows() -> Iterator[list[str]]:
+    page = (Path(__file__).parent.parent / "docs" / "setup.md").read_text(encoding="utf-8")
+    table = page.partition("## The files")[2].partition("\n## ")[0]
+    for line in table.splitlines():
+        cells = re.findall(r"\| ([^|]*?) (?=\|)", line)
+        if cells and cells[0].startswith("`"):
+            yield [cell.strip("`\N{EN DASH}") for cell in cells]
+
+
+def test_page_names_every_file_that_is_written() -> None:
+    wanted = [
+        [client, project or "", home or ""] for client, told in clients.CLIENTS.items() for _, project, home in told
+    ]
+    assert [row[:3] for row in rows()] == wanted
