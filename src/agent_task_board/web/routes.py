@@ -143,7 +143,8 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/tasks", api.list_tasks, "List tasks that meet every condition.", "tasks",
-        query="status queue assignee claimed_by tags ready blocked overdue archived search order full limit after budget",
+        query="status queue assignee claimed_by tags ready blocked overdue archived search order full limit after "
+        "budget",
     ),
     Route(
         "POST", "/api/tasks", api.add, "Add a task.", "created",
