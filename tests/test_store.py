@@ -877,7 +877,7 @@ def test_a_list_follows_the_table_without_sorting(plan: Callable[..., list[str]]
     assert without_dependencies(lines)[0] == "SCAN task USING INDEX task_kept"  # LIMIT ends it
     assert "USE TEMP B-TREE FOR ORDER BY" not in without_dependencies(lines)
     lines = plan(lambda board: board.list_tasks(after="age~1~1"), text="FROM task")
-    assert without_dependencies(lines)[0] == "SEARCH task USING INTEGER PRIMARY KEY (rowid>?)"
+    assert without_dependencies(lines)[0] == "SEARCH task USING INDEX task_kept (seq>?)"
     assert "USE TEMP B-TREE FOR ORDER BY" not in without_dependencies(lines)
 
 

@@ -213,8 +213,9 @@ URL = "https://github.com/example/board/issues/"
 
 def gh(number: int, **fields: Any) -> dict[str, Any]:
     return {
-        "number": number, "title": f"Issue {number}", "body": "Text", "state": "OPEN", "stateReason": "", "url": f"{URL}{number}",
-        "labels": [], "assignees": [], "milestone": None, "author": {"login": "mona", "name": ""}, "comments": [],
+        "number": number, "title": f"Issue {number}", "body": "Text", "state": "OPEN", "stateReason": "",
+        "url": f"{URL}{number}", "labels": [], "assignees": [], "milestone": None, "author": {"login": "mona"},
+        "comments": [],
         "createdAt": AT, "updatedAt": AT, "closedAt": None, **fields,
     }  # fmt: skip
 
@@ -227,7 +228,10 @@ def test_issue_of_github_comes_over_with_every_field_in_its_place(board: Board) 
             labels=[{"id": "x", "name": "good first issue", "color": "fff"}],
             assignees=[{"login": "ada"}, {"login": "bob"}],
             milestone={"number": 1, "title": "1.0", "dueOn": AT},
-            comments=[{"author": {"login": "bob"}, "body": "Me too", "createdAt": AT}, {"author": None, "body": "?", "createdAt": AT}],
+            comments=[
+                {"author": {"login": "bob"}, "body": "Me too", "createdAt": AT},
+                {"author": None, "body": "?", "createdAt": AT},
+            ],
             isPinned=False,
         ),
     )  # fmt: skip

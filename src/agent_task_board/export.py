@@ -187,7 +187,7 @@ def _appearing(path: str) -> Iterator[BinaryIO]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        _sync(folder)
+        unfinished.sync_directory(folder)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR):
             raise InvalidInput(f"output: {path}: {error.strerror}", field="output") from None
@@ -195,12 +195,3 @@ def _appearing(path: str) -> Iterator[BinaryIO]:
             f"{path} could not be written: {error.strerror}",
             hint="Free some space, or name another place; nothing was left behind.",
         ) from error
-
-
-def _sync(folder: str) -> None:
-    """Bring a new name in a directory to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ lock is held for these two only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -139,8 +140,10 @@ class Staging:
         """Drop the tables."""
         if self._scratch is not None:
             self._scratch.close()
-        else:
-            _drop(self._connection)
+            return
+        with contextlib.suppress(sqlite3.Error):  # of a file that is no board, say; it was refused already
+            for name in _TABLES:
+                self._connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
     def add(self, table: str, row: Sequence[Any]) -> None:
         """Stage one row, its values in the order of the table's columns; the last ones may be missing."""
@@ -229,13 +232,16 @@ class Staging:
         """See to it that the tables are in the connection that will be used."""
         if connection is self._connection:
             return
-        _make(connection)
-        for table in _TABLES:
-            rows = self._connection.execute(f"SELECT * FROM temp.{table}")
-            marks = ", ".join("?" * len(rows.description))
-            connection.executemany(f"INSERT INTO temp.{table} VALUES ({marks})", map(tuple, rows))
-        for index in _INDEXES:
-            connection.execute(f"CREATE INDEX temp.{index}")
+        try:
+            _make(connection)
+            for table in _TABLES:
+                rows = self._connection.execute(f"SELECT * FROM temp.{table}")
+                marks = ", ".join("?" * len(rows.description))
+                connection.executemany(f"INSERT INTO temp.{table} VALUES ({marks})", map(tuple, rows))
+            for index in _INDEXES:
+                connection.execute(f"CREATE INDEX temp.{index}")
+        except sqlite3.Error as error:
+            _refuse_disk(error, self._path)
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
@@ -377,7 +383,8 @@ class Staging:
                 )
                 _refuse(row["place"], f"blocked_by: {what}", "blocked_by")
             if row["name"] is not None and row["was"] is None:
-                self._warn(f"{row['place']} waits for {row['name']}, which is not there: left out")
+                what = "which is not there" if row["target"] is None else "which is itself"
+                self._warn(f"{row['place']} waits for {row['name']}, {what}: left out")
             tx.execute(
                 "UPDATE staged_dependency SET dropped = 1 WHERE position = ? AND place = ?",
                 (row["position"], row["number"]),
@@ -584,11 +591,6 @@ def _make(connection: sqlite3.Connection) -> None:
     for name, columns in _TABLES.items():
         connection.execute(f"DROP TABLE IF EXISTS temp.{name}")  # of an import that was cut short
         connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
-
-
-def _drop(connection: sqlite3.Connection) -> None:
-    for name in _TABLES:
-        connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
 
 def _refuse(place: str, what: str, field: str) -> NoReturn:

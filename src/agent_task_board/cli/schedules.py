@@ -82,7 +82,7 @@ COMMANDS = {
             'atb schedule add nightly --cron "0 2 * * *" --task \'{"title": "Check the links, {date}"}\'',
             'atb schedule add report --cron "0 9 * * mon-fri" --zone Europe/Berlin --task @report.json --catch-up 1',
             "atb schedule preview nightly --count 5 --format table",
-            "atb schedule pause nightly && atb schedule list",
+            "atb schedule pause nightly",
         ),
     ),
 }

@@ -33,8 +33,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "agents": ('{"agents"}', "what each did, when it was last seen, and `holds`, the tasks under a lease now"),
     "stats": (
         (
-            '{"tasks", "by_status", "by_queue", "ready", "blocked", "lease_expired", "days", "finished", "lead_time", '
-            '"cycle_time", "running", "by_agent"}'
+            '{"tasks", "archived", "by_status", "by_queue", "ready", "blocked", "lease_expired", "days", "finished", '
+            '"lead_time", "cycle_time", "running", "by_agent"}'
         ),
         "times in seconds",
     ),
