@@ -219,9 +219,9 @@ COMMANDS = {
         _stats_arguments,
         "Count tasks by status and queue, and measure how they flow.",
         "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished, lead_time,\n"
-        "cycle_time, running, by_agent}; tasks and by_status leave archived ones out. `finished` has one entry a\n"
-        "day; lead_time (made to finished) and cycle_time (last claim to finished) are {tasks, median, p90} in seconds\n"
-        "over the tasks done in these days.",
+        "cycle_time, running, by_agent}; tasks and by_status leave archived ones out. `finished` has one entry\n"
+        "a day; lead_time (made to finished) and cycle_time (last claim to finished) are {tasks, median, p90} in\n"
+        "seconds over the tasks done in these days.",
         ("atb stats", "atb stats --days 30 --format table"),
         reads=True,
     ),
