@@ -769,7 +769,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         do("list", blocked=True).gives({"tasks.0.title": "Task B"}),
         do("list", overdue=True).gives({"tasks.0.title": "Task A"}),
         do("list", search="0% of_").gives({"tasks.0.title": "Task C"}),
-        do("list", search="zzz").gives({"tasks": []}),
+        do("list", search="no such").gives({"tasks": []}),
         do("list", search="@b:ending").gives({"tasks.0.title": "Task B"}),
         do("list", search="Task C", full=True).gives({"tasks.0.body": "100% of_it", "tasks.0.params": {"a": 1}}),
         do("list", order="priority").gives({"tasks.0.title": "Task C"}),
