@@ -22,6 +22,7 @@ from agent_task_board import Board
 from agent_task_board.errors import BoardError
 from agent_task_board.web import pages, routes, stream, wire
 from agent_task_board.web import server as web_server
+from agent_task_board.web.connection import Connection
 from tests.command_line import Terminal
 from tests.serving import LIMIT, Answer, InThread, Wire, eventually, process, serving
 from tests.support import MARIA, bring_to, hold, refused
@@ -1475,3 +1476,11 @@ def _answers(found: bytes, text: bytes) -> Iterator[Answer]:
         assert length <= len(found), text
         yield answer._replace(body=found[:length])
         found = found[length:]
+
+
+def test_a_connection_that_was_closed_before_its_thread_began_is_no_error(own: InThread) -> None:
+    """A server that stops closes what it has accepted, at whatever point its thread is."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.close()
+        Connection(theirs, ("127.0.0.1", 1), own.server)

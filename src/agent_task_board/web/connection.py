@@ -30,7 +30,8 @@ class Connection(BaseHTTPRequestHandler):
         """Take the connection in."""
         self.is_waiting = True
         self.connection: socket.socket = self.request
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError):  # a server that stops has closed it; the first read will tell
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.wire = Wire(self.connection)
 
     def handle(self) -> None:

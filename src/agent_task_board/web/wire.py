@@ -107,8 +107,8 @@ class Wire:
         Raises:
             Gone: the client left, or takes too long.
         """
-        self._connection.settimeout(SEND_TIME)
         try:
+            self._connection.settimeout(SEND_TIME)
             self._connection.sendall(data)
         except OSError as error:  # a timeout is one, too
             raise Gone from error
@@ -143,8 +143,8 @@ class Wire:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self._connection.settimeout(left)
         try:
+            self._connection.settimeout(left)
             data = self._connection.recv(min(size, 65_536))
         except TimeoutError:
             raise
