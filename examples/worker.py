@@ -79,7 +79,24 @@ def run(board, agent, pause=LEASE / 3):
             board.fail(task.id, token, f"{type(error).__name__}: {error}")
 
 
-if __name__ == "__main__":
+def main():
+    """Work on the board and under the name that the command line gives."""
+    if len(sys.argv) != 3:
+        print("usage: python examples/worker.py DATA_DIR AGENT", file=sys.stderr)
+        return 2
     board = Board(sys.argv[1], create=False)
-    run(board, sys.argv[2])
-    board.close()
+    try:
+        if not board.exists():
+            print(f"there is no board at {board.path}; `atb add` makes one", file=sys.stderr)
+            return 1
+        run(board, sys.argv[2])
+        return 0
+    except BoardError as refusal:
+        print(f"{refusal.code}: {refusal.message}\n{refusal.hint}", file=sys.stderr)
+        return 1
+    finally:
+        board.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

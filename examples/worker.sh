@@ -3,11 +3,12 @@
 #
 #   ATB_AGENT=ada examples/worker.sh ./do-the-work --fast
 #
-# The command gets the claim as JSON on standard input and prints its result as JSON. Exit code 0 hands the task in, any
-# other one fails it. It is stopped when the lease is lost. BEAT is the pause between two heartbeats in seconds; a third
-# of the lease is right.
+# The command gets the claim as JSON on standard input and prints its result as JSON. Exit code 0 hands the task in; any
+# other one fails it, and so does a result that is no JSON. It is stopped when the lease is lost. BEAT is the pause
+# between two heartbeats in seconds; a third of the lease is right.
 set -u
 : "${ATB_AGENT:?name the agent}" "${1:?name the command that does the work}"
+export ATB_FORMAT=json # whatever the caller likes to read
 beat=${BEAT:-300}
 scratch=$(mktemp -d) && trap 'rm -r "$scratch"' EXIT
 
@@ -37,7 +38,9 @@ while true; do
     *) cat "$scratch/answer" >&2; exit 1 ;;
   esac
   id=$(pick data task id <"$scratch/claim")
-  ATB_TOKEN=$(pick data lease token <"$scratch/claim") && export ATB_TOKEN
+  ATB_TOKEN=$(pick data lease token <"$scratch/claim")
+  export ATB_TOKEN
+  if [ -z "$id" ] || [ -z "$ATB_TOKEN" ]; then echo "the answer to the claim cannot be read" >&2; exit 1; fi
 
   "$@" <"$scratch/claim" >"$scratch/result" 2>"$scratch/errors" & work=$!
   renew "$id" "$work" & renewing=$!
@@ -50,7 +53,13 @@ while true; do
     continue
   fi
   [ -s "$scratch/result" ] || echo null >"$scratch/result"
-  if [ "$code" -eq 0 ] && ask complete "$id" --result @"$scratch/result"; then continue; fi
-  said=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
-  ask fail "$id" --error "exit code $code: ${said:-nothing was said}" || cat "$scratch/answer" >&2
+  if [ "$code" -ne 0 ]; then
+    said=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
+    why="exit code $code: ${said:-nothing was said}"
+  elif ask complete "$id" --result @"$scratch/result"; then
+    continue
+  else
+    why="the result was refused: $(pick error message <"$scratch/answer")"
+  fi
+  ask fail "$id" --error "$why" || cat "$scratch/answer" >&2
 done

@@ -368,9 +368,10 @@ def test_axe_finds_nothing_to_complain_about(sample: Sample, visit: Visit, axe: 
             page.keyboard.press("?")
         expect(page.locator(part).locator(sign).first).to_be_visible()
         found[place] = violations(page, part, {"rules": {"target-size": {"enabled": True}}}) + page.evaluate(DOUBLED)
-        page.emulate_media(color_scheme="dark")
-        found[f"{place} in the dark"] = violations(page, part, {"runOnly": COLOURS})
-        page.emulate_media(color_scheme="light")
+        if screen is DESKTOP:  # a phone has the same colours
+            page.emulate_media(color_scheme="dark")
+            found[f"{place} in the dark"] = violations(page, part, {"runOnly": COLOURS})
+            page.emulate_media(color_scheme="light")
     assert {place: problems for place, problems in found.items() if problems} == {}
 
 

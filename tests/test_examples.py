@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import runpy
 import stat
 import subprocess
@@ -78,6 +79,7 @@ def test_shell_worker_completes_what_works_and_fails_what_does_not(terminal: Ter
     assert (tasks["good"]["status"], tasks["good"]["result"]) == ("done", {"tests": 12})
     assert (tasks["bad"]["status"], tasks["bad"]["error"]) == ("failed", "exit code 3: no way ")
     assert tasks["odd"]["status"] == "failed"
+    assert re.fullmatch("the result was refused: result: .*JSON.*", tasks["odd"]["error"])
     assert not any("worker" in name for name in os.listdir(terminal.directory))
 
 
@@ -97,6 +99,23 @@ def test_shell_worker_renews_its_lease_and_stops_work_whose_lease_is_lost(termin
     found = terminal.data("show", task)
     assert (found["task"]["status"], found["task"]["assignee"]) == ("queued", "bob")
     assert [attempt["outcome"] for attempt in found["attempts"]] == ["revoked"]
+
+
+def test_shell_worker_is_not_confused_by_the_format_that_its_caller_likes(terminal: Terminal) -> None:
+    tasks = [terminal.add("one"), terminal.add("two")]
+    done = run_worker(terminal, "cat >/dev/null; echo 1", ATB_FORMAT="compact")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [terminal.data("show", task)["task"]["status"] for task in tasks] == ["done", "done"]
+
+
+def test_shell_worker_stops_at_a_claim_that_it_cannot_read(terminal: Terminal) -> None:
+    first, second = terminal.add("one", "--priority", "1"), terminal.add("two")
+    broken = terminal.directory / "programs" / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    done = run_worker(terminal, "echo 1")
+    assert done.returncode == 1
+    assert done.stderr
+    assert [terminal.data("show", one)["task"]["status"] for one in (first, second)] == ["claimed", "queued"]
 
 
 def test_shell_worker_passes_on_a_refusal(terminal: Terminal) -> None:
@@ -153,6 +172,24 @@ def test_python_worker_fails_what_raises_and_leaves_what_it_lost(
     board.close()
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 2), (["data"], 2), (["missing", "ada"], 1), (["data", "none"], 1)])
+def test_python_worker_that_is_called_wrongly_says_how(terminal: Terminal, words: list[str], code: int) -> None:
+    terminal.add()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / "worker.py"), *words],
+        cwd=terminal.directory,
+        env=terminal.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    told = {2: "usage: ", 1: "missing" if words[:1] == ["missing"] else "invalid_input: "}[code]
+    assert told in done.stderr
+    assert not (terminal.directory / "missing").exists()
+
+
 # The MCP server, as configured
 
 
@@ -180,10 +217,17 @@ def tools_of(server: dict[str, Any], terminal: Terminal) -> tuple[set[str], str]
 
 def test_example_of_a_configuration_starts_the_server(terminal: Terminal) -> None:
     found = json.loads((EXAMPLES / "mcp.json").read_text(encoding="utf-8"))
-    tools, _ = tools_of(found["mcpServers"]["agent-task-board"], terminal)
-    assert {"claim_task", "complete_task", "resume_task"} <= tools
-    (task,) = terminal.data("list")["tasks"]
-    assert (task["title"], task["claimed_by"]) == ("Write the parser", "ada")
+    server = found["mcpServers"]["agent-task-board"]
+    place = server["args"].index("--data-dir") + 1
+    assert os.path.isabs(server["args"][place])
+    assert not os.path.exists(server["args"][place])  # whoever forgets to change it must not get a board by chance
+    server["args"][place] = str(terminal.directory / "data")
+    for _ in range(2):
+        tools, _ = tools_of(server, terminal)
+        assert {"claim_task", "complete_task", "resume_task"} <= tools
+    tasks = terminal.data("list")["tasks"]
+    assert [task["title"] for task in tasks] == ["Write the parser"] * 2
+    assert len({task["claimed_by"] for task in tasks}) == 2  # two sessions never share their leases
 
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "cursor"])

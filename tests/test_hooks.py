@@ -827,7 +827,7 @@ def test_where_no_board_is_nothing_is_made_and_the_answer_says_so(terminal: Term
     assert terminal.data("hooks", "retry", "--all") == {"retried": 0}
     terminal.refused("not_found", "hooks", "retry", "0" * 32)
     [result] = terminal.data("hooks", "test")["results"]
-    assert not result["delivered"]  # there is no directory yet for it to work in
+    assert result["delivered"]
     assert terminal.files() == {"board.toml"}
 
 
@@ -1204,3 +1204,34 @@ def test_page_tells_every_event_variable_and_number() -> None:
         f"{hooks.TOLD:,} characters",
     ):
         assert number in page, number
+
+
+def test_clock_that_was_set_back_holds_up_no_delivery(board: Board, clock: Clock) -> None:
+    bring_to(board, "done")
+    with board._db.write() as tx:  # somebody took it, and was killed
+        tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + outbox.TAKEN),))
+    clock.advance(days=-2)
+    assert outbox.retry(board) == 1
+    with board._db.write() as tx:
+        tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + 2 * instants.DAY),))
+    assert board.tick()["delivered"] == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # that it still runs is the point
+def test_command_of_another_user_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody but its own user may end what sudo has started."""
+    monkeypatch.setattr(hooks, "LIMIT", 0.1)
+    monkeypatch.setattr(hooks, "GRACE", 0.1)
+    ended: list[int] = []
+
+    def forbidden(group: int, number: int) -> None:
+        if number == signal.SIGKILL:
+            ended.append(group)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "killpg", forbidden)
+    message = hooks.Message("d", "done", {"seq": 1}, {"id": "x"})
+    outcome = hooks.run([sys.executable, "-c", "import signal; signal.pause()"], message, str(tmp_path))
+    assert outcome.error is not None
+    os.kill(ended[0], signal.SIGKILL)
+    os.waitpid(ended[0], 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -265,8 +266,8 @@ def test_prime_makes_nothing_where_no_board_is(terminal: Terminal) -> None:
 
 def test_wrong_name_is_refused_as_everywhere(terminal: Terminal) -> None:
     terminal.refused("invalid_input", "prime", "--agent", "none")
-    terminal.refused("invalid_input", "prime", "--hook", "never")
     terminal.refused("invalid_input", "prime", "--client", "emacs")
+    terminal.refused("invalid_input", "add", "prime", "--hook", "stop")
 
 
 # Hooks
@@ -411,6 +412,55 @@ def test_hook_that_cannot_work_says_nothing_and_fails_nobody(terminal: Terminal,
     assert hook(terminal, name, "claude", asked, ATB_AGENT="none") is None
     quiet = terminal.atb("prime", "--hook", name, "--quiet", stdin=json.dumps(asked))
     assert (quiet.code, quiet.out, quiet.err) == (0, b"", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["prime", "--hook", "never"],
+        ["prime", "--hook=stop", "--client", "emacs"],
+        ["prime", "--hook", "stop", "--bogus"],
+        ["prime", "--hook", "stop", "--format", "zzz"],
+        ["--format", "zzz", "prime", "--hook", "stop"],
+        ["--bogus", "prime", "--hook", "stop"],
+        ["prime", "--hook", "stop", "--config", "missing.toml"],
+        ["prime", "--hook", "session-start", "--data-dir", "/dev/null/x"],
+        ["prime", "--hook"],
+    ],
+)
+def test_hook_that_is_called_wrongly_tells_only_standard_error(terminal: Terminal, words: list[str]) -> None:
+    asked = json.dumps({"session_id": SESSION})
+    answer = terminal.atb(*words, stdin=asked)
+    assert (answer.code, answer.out) == (0, b"")
+    assert answer.err
+    quiet = terminal.atb(*words, "--quiet", stdin=asked)
+    assert (quiet.code, quiet.out, quiet.err) == (0, b"", "")
+
+
+@pytest.mark.parametrize("variables", [{"ATB_FORMAT": "zzz"}, {"ATB_FORMAT": "table"}, {"ATB_FORMAT": "compact"}])
+def test_format_that_the_environment_asks_for_is_nothing_to_a_hook(
+    terminal: Terminal, variables: dict[str, str]
+) -> None:
+    asked = {"session_id": SESSION}
+    assert hook(terminal, "stop", "claude", asked, **variables) is None
+    assert "you: claude-1f0c22d9" in context("claude", hook(terminal, "session-start", "claude", asked, **variables))
+
+
+@pytest.mark.parametrize(
+    "variables", [{"ATB_DATA_DIR": "/dev/null/x"}, {"ATB_DATA_DIR": "a\nb"}, {"ATB_CONFIG": "missing.toml"}]
+)
+@pytest.mark.parametrize("name", ["session-start", "stop"])
+def test_hook_of_a_board_that_cannot_be_says_nothing(terminal: Terminal, name: str, variables: dict[str, str]) -> None:
+    assert hook(terminal, name, "claude", {"session_id": SESSION}, **variables) is None
+
+
+def test_name_is_told_as_one_for_every_call(terminal: Terminal) -> None:
+    terminal.add()
+    terminal.claim(agent="codex-1f0c22d9")
+    asked = {"session_id": SESSION}
+    started = context("codex", hook(terminal, "session-start", "codex", asked))
+    assert re.search(r"you: codex-1f0c22d9; .*`agent` in EVERY MCP call", started)
+    assert "agent=codex-1f0c22d9 in EVERY MCP call" in hook(terminal, "stop", "codex", asked)["reason"]
 
 
 def test_stop_without_a_board_makes_none(terminal: Terminal) -> None:

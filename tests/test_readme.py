@@ -176,6 +176,7 @@ def test_loop_completes_fails_and_stops_work_whose_lease_is_lost(tmp_path: Path,
     shell["ATB_DATA_DIR"] = str(tmp_path / "board")
     for title in ("goes well", "goes wrong", "is taken away"):
         assert paste(f"atb add '{title}' --max-attempts 1", tmp_path, shell, 60).returncode == 0
+    shell["ATB_FORMAT"] = "compact"  # what the user likes to read is nothing to the loop
     done = paste(loop.replace("% 300", "% 1"), tmp_path / "empty", shell, 120)
     assert done.returncode == 0, done.stderr
     good, bad, lost = answers(done.stdout)
@@ -184,6 +185,18 @@ def test_loop_completes_fails_and_stops_work_whose_lease_is_lost(tmp_path: Path,
     assert bad["data"]["task"]["status"] == "failed"
     assert bad["data"]["task"]["error"] == "exit code 3"
     assert lost["error"]["code"] == "lease_lost"
+
+
+def test_loop_stops_at_a_claim_that_it_cannot_read(tmp_path: Path, shell: dict[str, str]) -> None:
+    program(tmp_path / "bin" / "do-the-work", WORKER)
+    shell["ATB_DATA_DIR"] = str(tmp_path / "board")
+    for _ in range(2):
+        assert paste("atb add 'goes well'", tmp_path, shell, 60).returncode == 0
+    program(tmp_path / "bin" / "python3", "exit 1")
+    done = paste(marked_block("loop", "sh"), tmp_path / "empty", shell, 60)
+    assert done.returncode == 1
+    (answer,) = answers(paste("atb list --status claimed", tmp_path, shell, 60).stdout)
+    assert len(answer["data"]["tasks"]) == 1
 
 
 def test_example_in_python_works(tmp_path: Path, shell: dict[str, str]) -> None:

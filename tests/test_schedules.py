@@ -241,6 +241,20 @@ def test_a_week_of_ticks_over_a_daylight_saving_change_makes_exactly_what_was_pr
     assert len(made["night"]) == 7
 
 
+def test_a_schedule_that_cannot_go_on_holds_up_no_other_and_is_named(board: Board, clock: Clock) -> None:
+    for name in ("astray", "links"):
+        board.add_schedule(name, cron=QUARTERLY, task=TITLE, zone="UTC")
+    with board._db.write() as tx:
+        tx.execute("UPDATE schedule SET zone = 'No/Where' WHERE key = 'astray'")
+    clock.advance(minutes=30)
+    warnings: list[str] = []
+    told = board.tick(warnings=warnings)
+    assert (told["created"], told["catchup_pending"]) == (2, False)
+    assert len(warnings) == 1
+    assert "'astray'" in warnings[0]
+    assert "No/Where" in warnings[0]
+
+
 # Many at once
 
 
@@ -327,6 +341,9 @@ def test_malformed_schedule_is_refused_by_field(board: Board) -> None:
         with refused("invalid_input") as caught:
             board.add_schedule("links", task=TITLE, **options)
         assert caught.value.details["field"] in (field, "timezone")
+    for zone in ("localtime", "Factory", "posix/UTC", "right/UTC"):  # each machine has its own, or none
+        with refused("invalid_input"):
+            board.add_schedule("links", cron=QUARTERLY, task=TITLE, zone=zone)
     with refused("invalid_input"):
         board.add_schedule("a\nb", cron=QUARTERLY, task=TITLE)
     board.add_schedule("Links", cron=QUARTERLY, task=TITLE)

@@ -112,7 +112,8 @@ def test_print_shows_what_would_be_written_and_writes_nothing(terminal: Terminal
         assert one["action"] == "create"
         assert Path(one["path"]).read_text(encoding="utf-8") == one["content"]
     before = tree(terminal)
-    assert {one["action"] for one in terminal.data("setup", client, "--print", "--remove")["files"]} == {"delete"}
+    gone = terminal.data("setup", client, "--print", "--remove")["files"]
+    assert [(one["action"], one["content"]) for one in gone] == [("delete", one["content"]) for one in shown["files"]]
     assert tree(terminal) == before
 
 
@@ -121,6 +122,10 @@ def test_print_shows_nothing_of_what_others_wrote(terminal: Terminal) -> None:
     answer = terminal.atb("setup", "claude", "--print")
     assert "secret" not in answer.text
     assert answer.data["files"][0]["action"] == "update"
+    terminal.data("setup", "claude")
+    answer = terminal.atb("setup", "claude", "--print", "--remove")
+    assert "secret" not in answer.text
+    assert '"--data-dir"' in answer.data["files"][0]["content"]
 
 
 def test_server_is_started_by_absolute_paths_whatever_the_working_directory(terminal: Terminal) -> None:
@@ -148,7 +153,8 @@ def test_program_is_named_without_a_script_where_there_is_none(monkeypatch: pyte
     assert clients.program() == [str(tmp_path / "python3"), "-m", "agent_task_board"]
     server = clients.Server(clients.program(), "/srv/board", None, None)
     assert clients.is_our_server(server.entry())
-    assert hooks.is_ours(server.hook("claude", "stop"))
+    assert hooks.is_ours(server.hook("claude", "stop")["hooks"][0])
+    assert hooks.is_ours(server.hook("cursor", "stop"))
     script = put(Terminal(tmp_path), "bin/atb", "#!/bin/sh\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "argv", [str(script)])
@@ -183,6 +189,27 @@ def test_files_of_a_user_are_looked_for_where_the_client_was_told_to(terminal: T
     for client in ("claude", "codex"):
         actions(terminal, client, "--user", "--remove", **moved)
     assert tree(terminal) == {"c": None, "x": None}
+
+
+@pytest.mark.parametrize("client", WITH_FILES_OF_A_USER)
+def test_setup_for_a_user_says_which_board_all_projects_share(terminal: Terminal, client: str) -> None:
+    board = str(terminal.directory / "data")
+    answer = terminal.atb("setup", client, "--user")
+    assert board in answer.data["next"]
+    assert [board in warning for warning in answer.warnings] == [True]
+    told = b"".join(content or b"" for content in tree(terminal).values())
+    assert b"this project" not in told
+    assert client == "cursor" or b"all projects" in told
+    named = terminal.atb("setup", client, "--user", "--data-dir", "boards/mine")
+    assert (named.warnings, str(terminal.directory / "boards" / "mine") in named.data["next"]) == ([], True)
+    assert terminal.atb("setup", client, "--user", "--remove").warnings == []
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_home_directory_that_is_nowhere_is_a_refusal(terminal: Terminal, home: str) -> None:
+    for client in WITH_FILES_OF_A_USER:
+        assert terminal.refused("invalid_input", "setup", client, "--user", HOME=home)["details"]["field"] == "user"
+    assert tree(terminal) == {}
 
 
 def test_wrong_calls_are_refused(terminal: Terminal) -> None:
@@ -339,7 +366,6 @@ def test_skill_that_was_edited_stays_while_the_rest_goes_on(terminal: Terminal) 
     [
         ("claude", ".mcp.json", "{} // mine"),
         ("claude", ".mcp.json", '{"a": 1,}'),
-        ("claude", ".mcp.json", ""),
         ("claude", ".mcp.json", "[]"),
         ("claude", ".mcp.json", '{"a": NaN}'),
         ("claude", ".mcp.json", "[" * 100_000),
@@ -395,6 +421,249 @@ def test_symbolic_links_are_followed_and_stay(terminal: Terminal) -> None:
     assert real.read_text() == "# Rules\n"
 
 
+@pytest.mark.parametrize("link", [".claude", ".claude/settings.json"])
+def test_symbolic_link_to_nothing_is_a_refusal(terminal: Terminal, link: str) -> None:
+    path = terminal.directory / link
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(terminal.directory / "nowhere")
+    error = refused(terminal, ".claude/settings.json", "claude")
+    assert str(path) in error["message"]
+    assert set(actions(terminal, "claude", "--remove").values()) == {"unchanged"}
+    assert path.is_symlink()
+
+
+@pytest.mark.parametrize(("client", "file"), [*JSON_FILES, *TEXT_FILES])
+@pytest.mark.parametrize("blank", ["", "\n", " \r\n\t", "\ufeff"])
+def test_blank_file_is_as_good_as_a_missing_one_and_comes_back(
+    terminal: Terminal, client: str, file: str, blank: str
+) -> None:
+    put(terminal, file, blank)
+    assert actions(terminal, client, "--data-dir", "old")[file] == "update"
+    assert actions(terminal, client)[file] == "update"
+    assert actions(terminal, client)[file] == "unchanged"
+    assert actions(terminal, client, "--remove")[file] == "update"
+    assert (terminal.directory / file).read_bytes() == blank.encode()
+    assert actions(terminal, client, "--remove")[file] == "unchanged"
+
+
+# What others did to our part
+
+CONFIG = ".codex/config.toml"
+THEIRS = '\n# trusted\n[projects."/x"]  # [why]\ntrust_level = "trusted"\nlines = """\n[no.table]\n"""\n\n# end\n'
+
+
+@pytest.mark.parametrize("start", ["", 'model = "x"', "[a]\nb = 1\n", "[a]\r\nb = 1\r\n"])
+@pytest.mark.parametrize("words", [[], ["--data-dir", "new"], ["--remove"]])
+def test_table_that_others_put_into_our_block_is_never_lost(terminal: Terminal, words: list[str], start: str) -> None:
+    path, nl = put(terminal, CONFIG, start), "\r\n" if "\r\n" in start else "\n"
+    terminal.data("setup", "codex")
+    ours = path.read_bytes().decode()
+    end = blocks.TOML[1]
+    path.write_bytes(ours.replace(end, THEIRS.replace("\n", nl) + end).encode())
+    meant = tomllib.loads(path.read_bytes().decode())
+    answer = terminal.atb("setup", "codex", *words)
+    assert any("block" in warning for warning in answer.warnings)
+    left = path.read_bytes().decode()
+    assert THEIRS.strip().replace("\n", nl) in left.partition(end)[2] or words == ["--remove"]
+    assert THEIRS.strip().replace("\n", nl) in left
+    assert tomllib.loads(left)["projects"] == meant["projects"]
+    assert nl == "\n" or "\n" not in left.replace("\r\n", "")
+    if words != ["--remove"]:
+        assert actions(terminal, "codex", *words)[CONFIG] == "unchanged"
+        terminal.data("setup", "codex", "--remove")
+    rest = tomllib.loads(path.read_bytes().decode())
+    assert rest == {key: value for key, value in meant.items() if key != "mcp_servers"}
+
+
+def test_tables_of_others_around_ours_inside_the_block_move_out_in_their_order(terminal: Terminal) -> None:
+    terminal.data("setup", "codex", "--agent", "ada")
+    path = terminal.directory / CONFIG
+    first, about, *table = path.read_text().splitlines(keepends=True)
+    env = table.index("[mcp_servers.agent-task-board.env]\n")
+    mixed = [first, 'model = "x"\n', about, *table[:env], "[one]\n", *table[env:-1], "[mcp_servers.two]\n", table[-1]]
+    path.write_text("".join(mixed))
+    assert actions(terminal, "codex", "--agent", "ada")[CONFIG] == "update"
+    tidy = path.read_text()
+    ours = "".join([first, about, *table]).replace("\n\n", "\n")  # an empty line goes with the table behind it
+    assert tidy == f'model = "x"\n{ours}\n[one]\n[mcp_servers.two]\n'
+    terminal.data("setup", "codex", "--remove")
+    assert path.read_text() == 'model = "x"\n\n[one]\n[mcp_servers.two]\n'
+
+
+def test_comment_of_others_at_the_end_of_our_block_moves_out(terminal: Terminal) -> None:
+    terminal.data("setup", "codex")
+    path = terminal.directory / CONFIG
+    before = path.read_text()
+    path.write_text(before.replace(blocks.TOML[1], f"\n# mine\n{blocks.TOML[1]}"))
+    terminal.data("setup", "codex")
+    assert path.read_text() == f"{before}\n# mine\n"
+    terminal.data("setup", "codex", "--remove")
+    assert path.read_text() == "\n# mine\n"
+
+
+@pytest.mark.parametrize("words", [["--data-dir", "new"], ["--remove"]])
+def test_comment_amid_our_table_is_told_when_it_goes(terminal: Terminal, words: list[str]) -> None:
+    terminal.data("setup", "codex")
+    path = terminal.directory / CONFIG
+    path.write_text(path.read_text().replace("args =", "# the new one\nargs ="))
+    assert actions(terminal, "codex")[CONFIG] == "unchanged"
+    assert any("# the new one" in warning for warning in terminal.atb("setup", "codex", *words).warnings)
+
+
+def test_order_of_tables_around_our_block_does_not_count(terminal: Terminal) -> None:
+    path = put(terminal, CONFIG, "[mcp_servers.one]\nn = nan\n\n[a]\n")
+    terminal.data("setup", "codex")
+    path.write_text(path.read_text() + "\n[mcp_servers.two]\n\n[b]\n")
+    assert actions(terminal, "codex")[CONFIG] == "unchanged"
+    assert actions(terminal, "codex", "--data-dir", "new")[CONFIG] == "update"
+    assert list(tomllib.loads(path.read_text())["mcp_servers"]) == ["one", "agent-task-board", "two"]
+
+
+def test_table_below_ours_that_stands_outside_of_the_block_stays_with_a_warning(terminal: Terminal) -> None:
+    terminal.data("setup", "codex")
+    path = terminal.directory / CONFIG
+    outside = '[mcp_servers.agent-task-board.env]\nKEY = "secret"\n'
+    path.write_text(f"{path.read_text()}\n{outside}")
+    assert actions(terminal, "codex", "--data-dir", "new")[CONFIG] == "update"
+    answer = terminal.atb("setup", "codex", "--remove")
+    assert any("[mcp_servers.agent-task-board]" in warning for warning in answer.warnings)
+    assert "secret" not in answer.text
+    assert path.read_text().strip() == outside.strip()
+
+
+def test_keys_behind_the_block_are_not_handed_to_another_table(terminal: Terminal) -> None:
+    path = put(terminal, CONFIG, "[a]\n")
+    terminal.data("setup", "codex")
+    path.write_text(path.read_text() + "b = 1\n")
+    refused(terminal, CONFIG, "codex", "--data-dir", "new")
+    refused(terminal, CONFIG, "codex", "--remove")
+
+
+def entry_of(terminal: Terminal, file: str) -> Any:
+    text = (terminal.directory / file).read_text()
+    if file.endswith(".toml"):
+        return tomllib.loads(text)["mcp_servers"]["agent-task-board"]
+    return json.loads(text)["mcpServers"]["agent-task-board"]
+
+
+def add_to_entry(terminal: Terminal, file: str, more: dict[str, Any]) -> None:
+    path = terminal.directory / file
+    key = "mcp_servers" if file.endswith(".toml") else "mcpServers"
+    value = {key: {"agent-task-board": {**more, **entry_of(terminal, file)}}}
+    if key == "mcp_servers":
+        text = tomli_w.dumps(value)
+        lines = path.read_text().splitlines()
+        path.write_text(f"{lines[0]}\n{lines[1]}\n{text}{lines[-1]}\n")
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **value}, indent=1))
+
+
+SERVERS = [(client, file) for client, file in JSON_FILES if "mcp" in file or client == "gemini"] + [("codex", CONFIG)]
+
+
+@pytest.mark.parametrize(("client", "file"), SERVERS)
+def test_keys_that_others_added_to_our_entry_stay_and_are_named_when_they_go(
+    terminal: Terminal, client: str, file: str
+) -> None:
+    terminal.data("setup", client)
+    add_to_entry(terminal, file, {"env": {"KEY": "secret"}, "timeout": 5})
+    assert actions(terminal, client)[file] == "unchanged"
+    for words in (["--agent", "ada"], ["--data-dir", "new"]):
+        assert "secret" not in terminal.atb("setup", client, *words, "--print").text
+        assert actions(terminal, client, *words)[file] == "update"
+        entry = entry_of(terminal, file)
+        assert (entry["env"]["KEY"], entry["timeout"]) == ("secret", 5)
+        assert entry["env"].get("ATB_AGENT") == ("ada" if "ada" in words else None)
+    shown = terminal.atb("setup", client, "--remove", "--print")
+    assert "secret" not in shown.text
+    assert any("args" in (one["content"] or "") for one in shown.data["files"])
+    answer = terminal.atb("setup", client, "--remove")
+    assert any("env" in warning and "timeout" in warning for warning in answer.warnings)
+    assert "secret" not in answer.text
+    assert tree(terminal) == {}
+
+
+@pytest.mark.parametrize(("client", "file"), SERVERS)
+def test_agent_that_our_entry_named_is_told_when_another_setup_takes_it_away(
+    terminal: Terminal, client: str, file: str
+) -> None:
+    terminal.data("setup", client)
+    add_to_entry(terminal, file, {"env": {"ATB_AGENT": "eve"}})
+    answer = terminal.atb("setup", client)
+    assert ["eve" in warning for warning in answer.warnings] == [True]
+    assert "env" not in entry_of(terminal, file)
+
+
+GROUPED = [("claude", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")]
+
+
+@pytest.mark.parametrize(("client", "file"), GROUPED)
+def test_hook_in_a_group_that_others_added_to_is_ours_alone(terminal: Terminal, client: str, file: str) -> None:
+    terminal.data("setup", client)
+    path = terminal.directory / file
+    document = json.loads(path.read_text())
+    for groups in document["hooks"].values():
+        groups[0]["hooks"].insert(0, {"type": "command", "command": "mine"})
+        groups[0]["matcher"] = "startup"
+    path.write_text(json.dumps(document, indent=1))
+    assert actions(terminal, client)[file] == "unchanged"
+    assert actions(terminal, client, "--data-dir", "new")[file] == "update"
+    changed = json.loads(path.read_text())
+    for event, groups in changed["hooks"].items():
+        ((mine, ours),) = [group["hooks"] for group in groups]
+        assert (mine, groups[0]["matcher"]) == ({"type": "command", "command": "mine"}, "startup")
+        assert f"--data-dir {terminal.directory / 'new'}" in ours["command"], event
+    terminal.data("setup", client, "--remove")
+    left = json.loads(path.read_text())
+    alone = {"hooks": [{"type": "command", "command": "mine"}], "matcher": "startup"}
+    assert left == {"hooks": {event: [alone] for event in changed["hooks"]}}
+
+
+@pytest.mark.parametrize(("client", "file"), [*GROUPED, ("cursor", ".cursor/hooks.json")])
+def test_matcher_and_timeout_of_our_hook_are_as_others_set_them(terminal: Terminal, client: str, file: str) -> None:
+    terminal.data("setup", client)
+    path = terminal.directory / file
+    document = json.loads(path.read_text())
+    for groups in document["hooks"].values():
+        groups[0]["matcher"] = "startup"
+        groups[0].get("hooks", groups)[0]["timeout"] = 77
+    path.write_text(json.dumps(document, indent=1))
+    assert actions(terminal, client)[file] == "unchanged"
+    assert actions(terminal, client, "--data-dir", "new")[file] == "update"
+    for groups in json.loads(path.read_text())["hooks"].values():
+        assert [group["matcher"] for group in groups] == ["startup"]
+        assert groups[0].get("hooks", groups)[0]["timeout"] == 77
+    terminal.data("setup", client, "--remove")
+    assert tree(terminal) == {}
+
+
+@pytest.mark.parametrize(("client", "file"), [*GROUPED, ("cursor", ".cursor/hooks.json")])
+def test_hook_that_others_wrote_into_a_line_of_theirs_stays_alone(terminal: Terminal, client: str, file: str) -> None:
+    terminal.data("setup", client)
+    path = terminal.directory / file
+    path.write_text(path.read_text().replace(" || true", " || notify-send oh"))
+    before = path.read_bytes()
+    for words in ([], ["--data-dir", "new"], ["--remove"]):
+        answer = terminal.atb("setup", client, *words)
+        assert sum(str(path) in warning and "stays" in warning for warning in answer.warnings) == 2
+        left = path.read_text()
+        assert left.count("notify-send") == left.count("prime --hook") == 2
+        assert path.read_bytes() == before or client == "gemini"
+
+
+@pytest.mark.parametrize(("client", "file"), [("codex", "AGENTS.md"), ("gemini", "GEMINI.md")])
+def test_block_that_was_edited_stays(terminal: Terminal, client: str, file: str) -> None:
+    path = put(terminal, file, "# Rules\n")
+    terminal.data("setup", client)
+    path.write_text(path.read_text().replace("Approving", "- Be kind.\n- Approving"))
+    before = path.read_bytes()
+    for words in ([], ["--data-dir", "new"], ["--remove"]):
+        answer = terminal.atb("setup", client, *words)
+        assert [one["action"] for one in answer.data["files"] if one["path"] == str(path)] == ["kept"]
+        assert any(str(path) in warning for warning in answer.warnings)
+        assert path.read_bytes() == before
+
+
 # When writing goes wrong
 
 
@@ -430,9 +699,9 @@ def ours(**options: Any) -> JsonEntries:
         "settings.json",
         "/",
         [
-            Entry(("mcpServers",), clients.NAME, server.entry(), clients.is_our_server),
-            Entry(("hooks", "SessionStart"), None, server.hook("claude", "session-start"), hooks.is_ours),
-            Entry(("hooks", "Stop"), None, server.hook("claude", "stop"), hooks.is_ours),
+            clients.server_entry(("mcpServers",), server),
+            clients.hook_entry("claude", "session-start", server),
+            clients.hook_entry("claude", "stop", server),
             Entry((), "version", 1, lambda _: False, only_new=True),
         ],
     )
@@ -494,7 +763,7 @@ def test_any_json_comes_back_byte_for_byte(document: tuple[dict[str, Any], dict[
     before, after = json.loads(start.lstrip("\ufeff")), json.loads(there.lstrip("\ufeff"))
     assert after["mcpServers"].pop(clients.NAME) == entries.entries[0].value
     for event in ("SessionStart", "Stop"):
-        assert hooks.is_ours(after["hooks"][event].pop())
+        assert hooks.is_ours(after["hooks"][event].pop()["hooks"][0])
         assert after["hooks"][event] == before.get("hooks", {}).get(event, [])
     assert after["mcpServers"] == before.get("mcpServers", {})
     assert {key: one for key, one in after.items() if key not in ("hooks", "mcpServers")} == {
@@ -535,9 +804,8 @@ def test_any_toml_comes_back_byte_for_byte(
     assume("mcp_servers" not in table)
     start = tomli_w.dumps({**table, **({"mcp_servers": servers} if servers else {})}).rstrip("\n")
     start = (start + ending).replace("\r", "").replace("\n", nl)
-    block = blocks.TomlBlock(
-        "config.toml", "/", ("mcp_servers", "agent-task-board"), '[mcp_servers.agent-task-board]\ncommand = "y"'
-    )
+    entry = Entry(("mcp_servers",), "agent-task-board", {"command": "y"}, lambda _: True)
+    block = blocks.TomlBlock("config.toml", "/", ("mcp_servers", "agent-task-board"), entry)
     there = block.put(start)
     assert block.put(there) == there
     assert tomllib.loads(there)["mcp_servers"] == {**servers, "agent-task-board": {"command": "y"}}

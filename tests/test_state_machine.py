@@ -613,7 +613,7 @@ def _says(sentence: str, words: Sequence[Task | str]) -> bool:
 
 
 ORDINARY = settings(
-    max_examples=100,
+    max_examples=60,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],

@@ -157,9 +157,11 @@ def text(found: Briefing) -> str:
     head = ["Agent Task Board: tasks shared with other agents, one holder each."]
     name = found["agent"]
     if name is None:
-        head.append("you: no name yet; set ATB_AGENT=NAME, or give --agent NAME (MCP: `agent`)")
+        head.append("you: no name yet; set ATB_AGENT=NAME, or give --agent NAME (MCP: `agent` in EVERY call)")
     else:
-        head.append(f"you: {word(_cut(name, _NAME, word))}; pass it as `agent` (MCP), --agent or ATB_AGENT (shell)")
+        head.append(
+            f"you: {word(_cut(name, _NAME, word))}; pass it as `agent` in EVERY MCP call, in a shell as ATB_AGENT"
+        )
     head.append(f"board: {_path(found['board'])}")
     if not found["exists"]:
         head[-1] += " (no board there yet; the first `atb add` makes it)"

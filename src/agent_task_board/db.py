@@ -430,7 +430,7 @@ def _primary(error: sqlite3.Error) -> int:
 _UNUSABLE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: (
         "the disk is full",
-        "Free some space, then make the same call again; nothing was changed.",
+        "Free some space, then make the same call again; nothing is half done.",
     ),
     sqlite3.SQLITE_NOTADB: (
         "this file is not a SQLite database",

@@ -47,7 +47,7 @@ class NotFound(BoardError):
     code = "not_found"
     exit_code = 3
     http_status = 404
-    hint = "Check the id with `atb list`, and the data directory with `atb config show`."
+    hint = "List the tasks to find the id; if it should be there, this may be another board than the one you mean."
 
 
 class Conflict(BoardError):

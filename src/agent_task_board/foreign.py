@@ -107,7 +107,7 @@ def _beads(issue: dict[str, Any], place: str) -> Issue:
         "title": _line(issue, "title", place),
         "body": "\n\n".join(filter(None, bodies)),
         "status": "done" if closed else "queued",
-        "priority": _PRIORITIES.get(issue.get("priority", 2), 0),
+        "priority": _priority(issue.get("priority"), place),
         "assignee": _name(issue.get("assignee")),
         "due_at": issue.get("due_at") or None,
         "not_before": issue.get("defer_until") or None,
@@ -124,6 +124,15 @@ def _beads(issue: dict[str, Any], place: str) -> Issue:
         if isinstance(comment, dict):
             _remark(found, name, comment.get("text"), comment.get("author"), comment.get("created_at"))
     return _finish(found, ("created_by", "created_at", "updated_at", "finished_at"))
+
+
+def _priority(value: object, place: str) -> int:
+    """Return the priority here for that of an issue: 0 is the most urgent there, and 2 the usual one."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _refuse(place, "priority: must be a whole number", field="priority")
+    return _PRIORITIES.get(value, 0)
 
 
 def _links_of_beads(issue: dict[str, Any], name: str, place: str) -> tuple[list[str], list[dict[str, str]]]:

@@ -76,15 +76,15 @@ def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
         what = directory if getattr(error, "filename", None) == directory else argv[0]
         return Outcome(f"cannot be started: {what}: {reason}")
     in_time = False
-    with process:
-        try:
-            output, in_time = _attend(process)
-        finally:
-            if not in_time:  # or Ctrl-C
-                _end(process)
+    try:
+        output, in_time = _attend(process)
+    finally:
+        if not in_time:  # or Ctrl-C
+            _end(process)
+        process.stdout.close()  # type: ignore[union-attr]
     if not in_time:
         return Outcome(f"took longer than {LIMIT:g} seconds and was ended", output=output)
-    if process.returncode < 0:
+    if process.returncode < 0:  # set, since it ended in time
         return Outcome(f"ended by signal {-process.returncode}", code=process.returncode, output=output)
     failure = f"exit code {process.returncode}" if process.returncode else None
     return Outcome(failure, code=process.returncode, output=output)
@@ -171,11 +171,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.02)
     _signal(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # that of another user, say, which may not be killed
+        process.wait(GRACE)
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a process group; say whether there is one."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    """Send a signal to a process group; say whether there still is one."""
+    try:
         os.killpg(group, number)
-        return True
-    return False
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, and it is not ours any more: sudo
+        pass
+    return True

@@ -47,6 +47,8 @@ STATUSES = ("pending", "delivered", "failed")
 LOCK = "hooks.lock"
 
 _DUE = "status = 'pending' AND due_at <= :now AND target IN (:first, :second)"
+_ASTRAY = "status = 'pending' AND due_at > :horizon AND target IN (:first, :second)"
+"""SQL: a row is due, and so is one further ahead than any wait: that of a clock that was set back since."""
 _BATCH = 500
 
 
@@ -169,7 +171,8 @@ def attempt(board: Board, hooks: Hooks, target: str, message: Message) -> Outcom
         return webhook.call(hooks.webhook or "", hooks.secret, message, board._clock())
     from . import hooks as commands
 
-    return commands.run(hooks.command or [], message, os.path.dirname(board.path))
+    directory = os.path.dirname(board.path)
+    return commands.run(hooks.command or [], message, directory if os.path.isdir(directory) else os.getcwd())
 
 
 def _targets(hooks: Hooks) -> tuple[str, str]:
@@ -180,13 +183,18 @@ def _targets(hooks: Hooks) -> tuple[str, str]:
 
 def _is_anything_due(board: Board, hooks: Hooks) -> bool:
     with board._db.read() as tx:
-        found = tx.execute(f"SELECT 1 FROM outbox WHERE {_DUE} LIMIT 1", _due_at(hooks, board._clock())).fetchone()
-        return found is not None
+        values = _due_at(hooks, board._clock())
+        found: int = tx.execute(
+            f"SELECT EXISTS (SELECT 1 FROM outbox WHERE {_DUE}) OR EXISTS (SELECT 1 FROM outbox WHERE {_ASTRAY})",
+            values,
+        ).fetchone()[0]
+        return bool(found)
 
 
 def _due_at(hooks: Hooks, now: int) -> dict[str, str]:
     first, second = _targets(hooks)
-    return {"first": first, "second": second, "now": instants.to_text(now)}
+    horizon = instants.to_text(now + BACKOFF_CAP + instants.MINUTE)
+    return {"first": first, "second": second, "now": instants.to_text(now), "horizon": horizon}
 
 
 def _take(board: Board, hooks: Hooks) -> _Taken | None:
@@ -197,7 +205,9 @@ def _take(board: Board, hooks: Hooks) -> _Taken | None:
         rows = tx.execute(
             f"""
             UPDATE outbox SET attempts = attempts + 1, error = NULL, due_at = :later
-             WHERE id = (SELECT id FROM outbox INDEXED BY outbox_due WHERE {_DUE} ORDER BY due_at, event_seq LIMIT 1)
+             WHERE id = coalesce(
+                   (SELECT id FROM outbox INDEXED BY outbox_due WHERE {_DUE} ORDER BY due_at, event_seq LIMIT 1),
+                   (SELECT id FROM outbox INDEXED BY outbox_due WHERE {_ASTRAY} ORDER BY due_at, event_seq LIMIT 1))
                AND status = 'pending'
             RETURNING *
             """,
@@ -361,16 +371,18 @@ def retry(board: Board, delivery: str | None = None) -> int:
         Conflict: it is delivered, or being delivered.
     """
     with board._db.write() as tx:
-        now = instants.to_text(board._clock())
+        clock = board._clock()
+        now = instants.to_text(clock)
         name = None if delivery is None else inputs.line(delivery, "delivery", inputs.KEY).lower()
         done = tx.execute(
             """
             UPDATE outbox SET status = 'pending', due_at = :now, attempts = 0, error = NULL, ended_at = NULL
              WHERE (:id IS NULL OR id = :id)
-               AND (status = 'failed' OR (status = 'pending' AND (attempts = 0 OR error IS NOT NULL OR due_at <= :now)))
+               AND (status = 'failed' OR (status = 'pending' AND (
+                    attempts = 0 OR error IS NOT NULL OR due_at <= :now OR due_at > :taken)))
             RETURNING id
             """,
-            {"id": name, "now": now},
+            {"id": name, "now": now, "taken": instants.to_text(clock + TAKEN)},
         ).fetchall()
         if name is None or done:
             return len(done)

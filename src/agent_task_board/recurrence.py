@@ -50,6 +50,8 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 )
 _LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ITEM = re.compile(r"(?:\*|([0-9]+|[A-Za-z]+)(?:-([0-9]+|[A-Za-z]+))?)(?:/([0-9]+))?")
+_LOCAL = ("localtime", "posixrules", "Factory")
+"""Names that zone files have on some machines, each with a meaning of its own."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _MINUTE = timedelta(minutes=1)
@@ -81,6 +83,9 @@ def check(cron: str, zone: str) -> str:
     fields = _split(cron)
     _read(fields)
     instants.load_zone(inputs.line(zone, "timezone", inputs.NAME))
+    if zone in _LOCAL or zone.startswith(("posix/", "right/")):
+        what = f"timezone: {zone!r} means another zone on each machine, or none"
+        raise InvalidInput(what, hint='Use an IANA name such as "Europe/Berlin" or "UTC".', field="timezone")
     return " ".join(fields)
 
 

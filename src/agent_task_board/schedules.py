@@ -71,6 +71,8 @@ def add_schedule(
         "id": board._new_id(), "key": name.casefold(), "name": name, "cron": cron, "zone": zone, "task": template,
         "catch_up": catch_up, "next_at": _after(cron, zone, board._clock()),
     }  # fmt: skip
+    if values["next_at"] is None:
+        raise InvalidInput(f"cron: no clock of {zone} ever shows {cron!r}", field="cron")
     with board._db.write() as tx:
         values["by"], values["now"] = board._known_as(tx, by.name), instants.to_text(board._clock())
         rows = tx.execute(
@@ -169,21 +171,28 @@ def remove_schedule(board: Board, name: str) -> Schedule:
         return _schedule(row)
 
 
-def run_due(board: Board) -> tuple[int, bool]:
+def run_due(board: Board, warnings: list[str]) -> tuple[int, bool]:
     """Make the tasks of schedules that are due; return how many, and whether more are due.
 
+    A schedule that cannot be computed (its zone is not on this machine, say) holds up no other; ``warnings`` name it.
     Any number of ticks may do this at once: a schedule moves on by a compare-and-set, and an occurrence is a unique
     key of ``task``.
     """
     with board._db.read() as tx:
         now = instants.to_text(board._clock())
         due = tx.execute(f"SELECT * FROM schedule WHERE {_DUE} ORDER BY next_at, key", {"now": now}).fetchall()
-    created = sum(_make(board, row) for row in due)
+    created, unmade = 0, set()
+    for row in due:
+        try:
+            created += _make(board, row)
+        except InvalidInput as error:
+            unmade.add(row["id"])
+            warnings.append(f"schedule {row['name']!r} cannot go on: {error.message}")
     if not due:
         return 0, False
     with board._db.read() as tx:
-        pending = tx.execute(f"SELECT 1 FROM schedule WHERE {_DUE} LIMIT 1", {"now": now}).fetchone()
-    return created, pending is not None
+        left = tx.execute(f"SELECT id FROM schedule WHERE {_DUE}", {"now": now}).fetchall()
+    return created, any(row["id"] not in unmade for row in left)
 
 
 def _make(board: Board, row: sqlite3.Row) -> int:

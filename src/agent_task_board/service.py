@@ -55,20 +55,20 @@ class Board(Editing, Queries):
         random: bytes for lease tokens.
     """
 
-    def tick(self) -> dict[str, Any]:
+    def tick(self, *, warnings: list[str] | None = None) -> dict[str, Any]:
         """Do what time alone brings about.
 
         Leases expire, delayed tasks are promoted, schedules that are due make their tasks, old tasks are archived
         where the settings say so, and hooks are told what they are owed. Works in small transactions; safe to run
         twice at once. Of each schedule it makes so many occurrences at most, and says with ``catchup_pending`` that
-        more are due.
+        more are due. Sentences about schedules that cannot go on are appended to ``warnings``.
 
         Returns:
             ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
         """
         from .ticking import tick
 
-        return tick(self)
+        return tick(self, [] if warnings is None else warnings)
 
     def add_schedule(
         self,

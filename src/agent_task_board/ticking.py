@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from .service import Board
 
 
-def tick(board: Board) -> dict[str, Any]:
+def tick(board: Board, warnings: list[str]) -> dict[str, Any]:
     """Do what ``Board.tick`` promises: each part in small transactions, the next one whatever is left of the last."""
     expired = _expire(board)
-    created, pending = run_due(board)
+    created, pending = run_due(board, warnings)
     archive_by_age(board)
     delivered = deliver_due(board)
     return {"expired": expired, "created": created, "delivered": delivered, "catchup_pending": pending}

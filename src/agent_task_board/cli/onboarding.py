@@ -105,7 +105,9 @@ def _setup(call: Call) -> Reply:
     plan = files.plan(clients.pieces(args.client, server, project=project, environ=os.environ), remove=args.remove)
     if not args.print:
         files.write(plan)
-    call.warnings.extend(f"{change.path}: {change.why}" for change in plan if change.why)
+    call.warnings.extend(f"{change.path}: {note}" for change in plan for note in change.notes)
+    if args.user and not args.remove and found.values["data_dir"][1] == "default":
+        call.warnings.append(f"no board was named: all projects will share {found.data_dir}; --data-dir names another")
     told = [change.to_dict() for change in plan]
     if all(change.action == files.UNCHANGED for change in plan):
         call.warnings.append("nothing to change: all of it is as it would be")
@@ -114,7 +116,7 @@ def _setup(call: Call) -> Reply:
             del change["content"]
     data = {"client": args.client, "data_dir": found.data_dir, "files": told}
     if not args.remove:
-        data["next"] = clients.NEXT[args.client]
+        data["next"] = clients.next_step(args.client, found.data_dir, user=args.user)
     return Reply(data, page="setup")
 
 
@@ -152,7 +154,7 @@ COMMANDS = {
         "Everything else in these files keeps its bytes, and --remove gives them back as they were. All files are\n"
         "checked before the first is written; an entry that somebody else wrote is refused. `data` is {client,\n"
         "data_dir, files, next}; a file is {path, action} with action one of create, update, delete, unchanged,\n"
-        "kept, and with --print also {content}, our part of it.",
+        "kept, and with --print also {content}, our part of it: what is to stand there, or what --remove takes out.",
         (
             "atb setup claude --print",
             "atb setup claude",

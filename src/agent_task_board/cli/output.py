@@ -25,6 +25,8 @@ COMPACT = frozenset(
 """Commands that answer in compact text, too; the others print their envelope instead."""
 OWN_FORMAT = ("export", "import")
 """Commands whose ``--format`` is that of a file."""
+HOOK = "hook"
+"""The style of a client's hook: a refusal goes to standard error, and the exit code is 0 whatever happens."""
 
 
 def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
@@ -38,6 +40,9 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
     if "--" in arguments:
         arguments = arguments[: arguments.index("--")]
     name = None if place is None else "".join(arguments[place : place + 1])
+    is_prime = name == "prime" or (name is None and "prime" in arguments)
+    if is_prime and any(word.partition("=")[0] == "--hook" for word in arguments):
+        return HOOK
     if name in OWN_FORMAT or not {"--json", "--help", "-h"}.isdisjoint(arguments):
         return "json"
     style = environ.get("ATB_FORMAT") or "json"
@@ -87,6 +92,8 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
     try:
         if style == "json":
             _print({"ok": False, "error": error.to_dict(), "warnings": warnings})
+        elif style == HOOK:
+            _talk([f"{error.code}: {error.message}"], quiet=quiet)
         elif style == "compact":
             from .. import compact
 
@@ -98,7 +105,7 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
             sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
     except OSError:  # nobody listens; the exit code still tells
         discard()
-    return error.exit_code
+    return 0 if style == HOOK else error.exit_code
 
 
 def bug(error: Exception, *, quiet: bool) -> BoardError:

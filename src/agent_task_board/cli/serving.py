@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import sys
 
 from .. import identity, inputs
+from ..errors import Busy, Unusable
+from ..instants import SECOND
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from ..service import Board
     from ..web.server import Server
     from .parsing import Parser
+
+
+MAKING = SECOND
+"""Milliseconds that the start of ``atb mcp`` waits for the write lock: clients wait for it no longer than seconds."""
 
 
 class _Terminated(BaseException):
@@ -33,13 +40,12 @@ def _arguments(parser: Parser) -> None:
 
 
 def _serve(call: Call) -> Reply:
-    from ..service import Board
     from ..web.server import Server, to_standard_error
 
     args, values = call.args, {key: value for key, (value, _) in call.config.values.items()}
     read_only = args.read_only or values["serve.read_only"]
     port = values["serve.port"] if args.port is None else inputs.integer(args.port, "port", 0, 65_535)
-    board = Board(call.config.data_dir, create=not read_only, read_only=read_only, settings=call.config.settings)
+    board = _board(call, read_only=read_only)
     server = Server(
         board,
         host=args.host or values["serve.host"],
@@ -50,15 +56,12 @@ def _serve(call: Call) -> Reply:
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
         log=len if args.quiet else to_standard_error,
     )
-    warnings = []
     if read_only:
         board.revision()
     else:
-        board.make()
-    if board.created:
-        warnings.append(f"made a new board at {board.path}")
-    elif board.is_missing:
-        warnings.append(f"there is no board at {board.path} yet")
+        _make(call, board)
+    call.tell(board)
+    warnings = []
     if server.is_remote:
         warnings.append("other machines can reach this server, and whoever reaches it may do everything")
     return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server, board))
@@ -84,17 +87,18 @@ def _mcp_arguments(parser: Parser) -> None:
 
 
 def _mcp(call: Call) -> Reply:
-    from ..service import Board
-
     args, agent = call.args, os.environ.get("ATB_AGENT")
     agent = inputs.agent_name(agent, "ATB_AGENT") if agent else None
-    board = Board(
-        call.config.data_dir, create=not args.read_only, read_only=args.read_only, settings=call.config.settings
-    )
-    if args.read_only:
-        board.revision()
-    else:
-        board.make()
+    board = _board(call, read_only=args.read_only)
+    try:
+        if args.read_only:
+            board.revision()
+        else:
+            _make(call, board, patience=MAKING)
+    except Busy:  # dying would leave the client without a server
+        if not args.read_only:
+            board = _board(call, create=not board.exists())
+            call.warnings.append(f"{board.path} is busy; the first write makes it, or brings it up to date")
     call.tell(board)
     if not args.quiet:  # standard output is the protocol's
         sys.stderr.write("".join(f"warning: {warning}\n" for warning in call.warnings))
@@ -105,6 +109,35 @@ def _mcp(call: Call) -> Reply:
         serve(board, agent=agent, read_only=args.read_only, quiet=args.quiet)
 
     return Reply(None, printed=True, then=then)
+
+
+def _board(call: Call, **how: Any) -> Board:
+    """Open the board for as long as a server runs.
+
+    It makes no board unless asked to: in the place of one that vanishes, an empty one would go unnoticed.
+    """
+    from ..service import Board
+
+    return Board(call.config.data_dir, **{"create": False, "settings": call.config.settings, **how})
+
+
+def _make(call: Call, board: Board, patience: int | None = None) -> None:
+    """Make the board or bring its schema up to date, if need be; without that the write lock is not asked for.
+
+    Raises:
+        Busy: there was need, and no write lock within ``patience`` milliseconds (by default the busy timeout).
+    """
+    try:
+        board.revision()
+        if not board.is_missing:
+            return
+    except (Busy, Unusable):  # an older schema, or something worse, which is told now
+        pass
+    settings = copy.copy(call.config.settings)
+    settings.busy_timeout = min(settings.busy_timeout, patience or settings.busy_timeout)
+    with _board(call, create=True, settings=settings) as maker:
+        maker.make()
+        call.tell(maker)
 
 
 COMMANDS = {

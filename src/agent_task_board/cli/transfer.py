@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, Unusable
 from ..export import FORMATS as WRITTEN
 from ..export import is_of_the_board
 from ..transfer import FORMATS as READ
@@ -70,6 +70,12 @@ def _export(call: Call) -> Reply:
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         output.discard()
+    except OSError as error:
+        output.discard()
+        raise Unusable(
+            f"standard output cannot take it: {error.strerror}",
+            hint="What was written is not whole. Free some space, or name a file with --output.",
+        ) from None
     return Reply(None, printed=True)
 
 

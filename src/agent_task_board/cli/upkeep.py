@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def _tick(call: Call) -> Reply:
-    return Reply(call.board.tick())
+    warnings: list[str] = []
+    return Reply(call.board.tick(warnings=warnings), warnings=warnings)
 
 
 def _config_arguments(parser: Parser) -> None:

@@ -11,37 +11,58 @@ import re
 import tomllib
 
 from .files import Kept, Unfit
+from .json_entries import same, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
+
+    from .json_entries import Entry
 
 MARKDOWN = ("<!-- >>> agent-task-board >>> -->", "<!-- <<< agent-task-board <<< -->")
 TOML = ("# >>> agent-task-board >>>", "# <<< agent-task-board <<<")
 SIGNATURE = "<!-- agent-task-board setup: {} -->\n"
-"""The last line of a file that is wholly ours; the digest tells whether anybody edited what is above it."""
+"""The last line of what is wholly ours; the digest tells whether anybody edited what is above it."""
 
+_ABOUT = "# Written by `atb setup codex`; the same with --remove takes it out."
+_HEAD = re.compile(r"[ \t]*\[.*\][ \t]*(?=(#.*)?\r?\n)")
 _SIGNED = re.compile(r"<!-- agent-task-board setup: ([0-9a-f]{16}) -->\n\Z")
 
 
 class Block:
-    """A marked block in a text file; ``body`` is without a line break at its end."""
+    """A marked block in a text file; ``body`` is without a line break at its end.
+
+    It is signed, as a file of ours is: what somebody wrote into it must not be lost.
+    """
 
     def __init__(self, path: str, root: str, marks: tuple[str, str], body: str) -> None:
         self.path = path
         self.root = root
         self.marks = marks
-        self.body = body
+        self.body = f"{body}\n{SIGNATURE.format(_digest(body + chr(10)))}".rstrip("\n")
+        self.notes: list[str] = []
 
     def own(self) -> str:
         """Return a file that holds nothing but the block."""
         return self._block("\n") + "\n"
 
+    def part(self, text: str) -> str:
+        """Return the block that is there."""
+        return text[slice(*self._find(text) or (0, 0))] + "\n"
+
     def put(self, text: str | None) -> str:
-        """Return the file with the block, at its end if there was none."""
+        """Return the file with the block, at its end if there was none; an edited one is left as it is."""
         if text is None:
             return self.own()
+        self._look(text)
+        return self._put(text)
+
+    def take(self, text: str) -> str | None:
+        """Return the file without the block; ``None`` if that was all, and we had made the file."""
+        self._look(text)
+        return self._take(text)
+
+    def _put(self, text: str) -> str:
         found = self._find(text)
         if found is not None:
             nl = "\r\n" if "\r\n" in text[slice(*found)] else "\n"
@@ -52,8 +73,7 @@ class Block:
             return block
         return f"{text}{nl}{block}{nl if text.endswith(chr(10)) else ''}"
 
-    def take(self, text: str) -> str | None:
-        """Return the file without the block; ``None`` if that was all, and we had made the file."""
+    def _take(self, text: str) -> str | None:
         found = self._find(text)
         if found is None:
             return text
@@ -67,6 +87,12 @@ class Block:
             shorter = before.removesuffix(nl)
             return (shorter if shorter.endswith("\n") else before) + rest
         return before.removesuffix(nl) + after
+
+    def _look(self, text: str) -> None:
+        found = self._find(text)
+        if found is not None:
+            inside = text[slice(*found)].replace("\r\n", "\n").removeprefix(self.marks[0] + "\n")
+            _refuse_edited(inside.removesuffix(self.marks[1]), Kept("our block was edited, so it stays as it is"))
 
     def _block(self, nl: str) -> str:
         return nl.join([self.marks[0], *self.body.split("\n"), self.marks[1]])
@@ -82,39 +108,152 @@ class Block:
 
 
 class TomlBlock(Block):
-    """A block of tables in a TOML file: the keys of ``table``, and nothing else of the file changes its meaning."""
+    """A block in a TOML file with one entry, as tables; nothing else of the file changes its meaning.
 
-    def __init__(self, path: str, root: str, table: tuple[str, str], body: str) -> None:
-        super().__init__(path, root, TOML, body)
+    A program that writes the file anew takes the end mark for a comment at the end, and puts its tables before it: what
+    is not of our entry moves out of the block.
+    """
+
+    def __init__(self, path: str, root: str, table: tuple[str, str], entry: Entry) -> None:
         self.table = table
+        self.entry = entry
+        self._lost: list[str] = []
+        super().__init__(path, root, TOML, "")
+        self.body = self._body(entry.value)
+
+    def own(self) -> str:
+        """Return a file that holds nothing but the block."""
+        self.body = self._body(self.entry.value)
+        return super().own()
+
+    def part(self, text: str) -> str:
+        """Return the block that is there, without what others put into it."""
+        self.body = self._body(shared(self.entry.value, self._tidied(text)[1]))
+        return self._block("\n") + "\n"
 
     def put(self, text: str | None) -> str:
         """Return the file with the block, once it is sure that it adds what it should."""
-        bare = "" if text is None else self._without(text)
-        wanted = _parsed(bare)
+        self.notes = []
+        if text is None:
+            return self.own()
+        text, there = self._tidied(text)
+        wanted = _parsed(self._take(text) or "")
         outer, name = self.table
         tables = wanted.setdefault(outer, {})
         if not isinstance(tables, dict):
             raise Unfit(f"has a {outer!r} that is not a table")
-        if name in tables:
+        outside = tables.get(name, {})
+        value = self.entry.value if there is None else self.entry.merged(there)
+        if not isinstance(outside, dict) or not {"url", *value}.isdisjoint(outside):
             raise Unfit(f"has a table [{outer}.{name}] that stands outside of our block")
-        tables[name] = tomllib.loads(self.body)[outer][name]
-        found = super().put(text)
-        if repr(_parsed(found, "would not be valid TOML with our block")) != repr(wanted):  # nan is not equal to nan
+        tables[name] = {**outside, **value}
+        if there is not None and same(there, value):
+            return text
+        if there is not None:
+            self.notes.extend([*self.entry.put_notes(there), *self._lost])
+        self.body = self._body(value)
+        found = self._put(text)
+        if not same(_parsed(found, "would not be valid TOML with our block"), wanted):
             raise Unfit("would change its meaning with our block, perhaps since keys follow it")
         return found
 
     def take(self, text: str) -> str | None:
-        """Return the file without the block, if it is still valid TOML then."""
-        _parsed(text)
-        found = super().take(text)
-        if found is not None:
-            _parsed(found, "would not be valid TOML without our block")
+        """Return the file without the block, once it is sure that nothing else changes its meaning."""
+        self.notes = []
+        text, there = self._tidied(text)
+        found = self._take(text)
+        left = _parsed(found or "", "would not be valid TOML without our block")
+        if there is not None:
+            self.notes.extend([*self.entry.take_notes(there), *self._lost])
+            if not same(self._others(left), self._others(_parsed(text))):
+                raise Unfit("would change its meaning without our block, perhaps since keys follow it")
+        outer, name = self.table
+        tables = left.get(outer)
+        if isinstance(tables, dict) and name in tables:
+            bare = isinstance(tables[name], dict) and {"command", "url"}.isdisjoint(tables[name])
+            why = "; it has no command now: take it out by hand, or Codex refuses the file" if bare else ""
+            self.notes.append(f"[{outer}.{name}] outside of our block stays{why}")
         return found
 
-    def _without(self, text: str) -> str:
-        left = super().take(text)
-        return "" if left is None else left
+    def _body(self, value: dict[str, Any]) -> str:
+        import tomli_w
+
+        outer, name = self.table
+        return f"{_ABOUT}\n{tomli_w.dumps({outer: {name: value}})}".rstrip("\n")
+
+    def _others(self, document: dict[str, Any]) -> dict[str, Any]:
+        outer, name = self.table
+        tables = {key: value for key, value in document.get(outer, {}).items() if key != name}
+        return {**document, outer: tables}
+
+    def _tidied(self, text: str) -> tuple[str, dict[str, Any] | None]:
+        """Return the file with nothing but our entry in the block, and that entry, if it is there."""
+        meant, found = _parsed(text), self._find(text)
+        if found is None:
+            return text, None
+        first, *lines, last = text[slice(*found)].splitlines(keepends=True)
+        above, ours, below = self._sorted(text, found[0] + len(first), lines)
+        outer, name = self.table
+        there = _parsed("".join(ours)).get(outer, {}).get(name)
+        remarks = [line.strip() for line in ours if line.lstrip().startswith("#") and line.strip() != _ABOUT]
+        self._lost = [f"a comment in our block goes with it: {remark[:100]}" for remark in remarks]
+        if above or below:
+            nl = "\r\n" if first.endswith("\r\n") else "\n"
+            after = text[found[1] :].removeprefix(nl)
+            text = "".join([text[: found[0]], *above, first, *ours, last, nl, *below, after])
+            if not same(_parsed(text), meant):
+                raise Unfit("has something of others in our block that cannot be moved out of it")
+            self.notes.append("what others wrote into our block stands outside of it now")
+        return text, there
+
+    def _sorted(self, text: str, at: int, lines: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """Return lines of others before our table, our lines, and lines of others behind; ``at`` is where they begin.
+
+        A comment goes with the table that follows it. A line that looks like the head of a table may lie in a text or
+        an array of several lines: then what is before it is not valid TOML.
+        """
+        above: list[str] = []
+        ours: list[str] = []
+        below: list[str] = []
+        outer, name = self.table
+        into = above
+        for line in lines:
+            head = _HEAD.match(line)
+            if head and _is_valid(text[:at]):
+                into = ours if name in tomllib.loads(head[0]).get(outer, {}) else below
+                if into is below:
+                    below += _without_end(ours)
+            into.append(line)
+            at += len(line)
+        end = _without_end(ours)
+        (below if any(line.strip() for line in end) else ours).extend(end)
+        if not any(line.strip() for line in above if line.strip() != _ABOUT):
+            ours[:0], above = above, []
+        elif any(line.strip() == _ABOUT for line in above):
+            ours[:0], above = [f"{_ABOUT}{_end_of(lines[0])}"], [line for line in above if line.strip() != _ABOUT]
+        return above, ours, below
+
+
+def _without_end(lines: list[str]) -> list[str]:
+    """Cut the comments and empty lines off the end of some lines, and return them."""
+    start = len(lines)
+    while start and (not lines[start - 1].strip() or lines[start - 1].lstrip().startswith("#")):
+        start -= 1
+    end = lines[start:]
+    del lines[start:]
+    return end
+
+
+def _end_of(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parsed(text: str, else_say: str = "is not valid TOML") -> dict[str, Any]:
@@ -131,32 +270,37 @@ class OwnFile:
         self.path = path
         self.root = root
         self.text = text
+        self.notes: list[str] = []
 
     def own(self) -> str:
         """Return the file."""
         return self.text + SIGNATURE.format(_digest(self.text))
 
+    def part(self, text: str) -> str:
+        """Return the file that is there."""
+        return text
+
     def put(self, text: str | None) -> str:
         """Return the file; an edited one is left as it is."""
         if text is not None:
-            self._look(text, lambda: Unfit("is there already, and somebody else wrote it"))
+            _refuse_edited(text.replace("\r\n", "\n"), Unfit("is there already, and somebody else wrote it"))
             if text.replace("\r\n", "\n") == self.own():
                 return text
         return self.own()
 
     def take(self, text: str) -> str | None:
         """Return ``None``, since all of it goes; an edited one is left as it is."""
-        self._look(text, lambda: Kept("somebody else wrote it, so it stays"))
+        _refuse_edited(text.replace("\r\n", "\n"), Kept("somebody else wrote it, so it stays"))
         return None
 
-    @staticmethod
-    def _look(text: str, foreign: Callable[[], Exception]) -> None:
-        plain = text.replace("\r\n", "\n")
-        signed = _SIGNED.search(plain)
-        if signed is None:
-            raise foreign()
-        if signed[1] != _digest(plain[: signed.start()]):
-            raise Kept("it was edited, so it stays as it is")
+
+def _refuse_edited(text: str, foreign: Exception) -> None:
+    """Raise ``Kept`` for a text that was edited below our hands, and ``foreign`` for one without our signature."""
+    signed = _SIGNED.search(text)
+    if signed is None:
+        raise foreign
+    if signed[1] != _digest(text[: signed.start()]):
+        raise Kept("it was edited, so it stays as it is")
 
 
 def _digest(text: str) -> str:

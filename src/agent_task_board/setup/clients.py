@@ -53,6 +53,16 @@ NEXT = {
     "cursor": "Open the project in Cursor and switch the server on in its settings, under MCP.",
     "agents-md": "Whatever reads AGENTS.md finds it; start `atb mcp` in your client by hand.",
 }
+NEXT_OF_A_USER = {
+    "claude": "Start Claude Code in any project.",
+    "codex": "Start Codex in any project, and trust the hooks with /hooks: until then it does not run them.",
+    "gemini": "Start Gemini CLI in any project.",
+    "cursor": "Open any project in Cursor and switch the server on in its settings, under MCP.",
+}
+
+
+AGENT = "ATB_AGENT"
+"""The variable of an MCP server's environment that is ours; the others are whoever's."""
 
 
 class Server:
@@ -68,7 +78,7 @@ class Server:
     def entry(self) -> dict[str, Any]:
         """Return the entry of an MCP server."""
         command, *before = self.program
-        env = {"env": {"ATB_AGENT": self.agent}} if self.agent else {}
+        env = {"env": {AGENT: self.agent}} if self.agent else {}
         return {"command": command, "args": [*before, "mcp", *self.options], **env}
 
     def hook(self, client: str, hook: str) -> dict[str, Any]:
@@ -93,6 +103,32 @@ def is_our_server(found: Any) -> bool:
     return os.path.basename(command) == "atb" or args[:2] == ["-m", "agent_task_board"]
 
 
+def merged_server(ours: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return our entry of an MCP server with what others added to the one that is there."""
+    theirs = {key: value for key, value in found.items() if key not in ("command", "args", "env")}
+    env = found.get("env", ours.get("env"))
+    if isinstance(env, dict):
+        rest = {key: value for key, value in env.items() if key != AGENT}
+        env = {**rest, **ours.get("env", {})} or (None if env else env)
+    elif "env" in ours:
+        env = ours["env"]
+    return {**ours, **({} if env is None else {"env": env}), **theirs}
+
+
+def agent_of_server(found: dict[str, Any]) -> str | None:
+    """Return the agent that the entry of an MCP server names."""
+    env = found.get("env")
+    name = env.get(AGENT) if isinstance(env, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def next_step(client: str, data_dir: str, *, user: bool) -> str:
+    """Return what is to be done after a setup."""
+    if user:
+        return f"{NEXT_OF_A_USER[client]} All of them share the board in {data_dir}."
+    return NEXT[client]
+
+
 def program() -> list[str]:
     """Return the absolute path of this `atb`, or how to start it where there is none."""
     import shutil
@@ -112,14 +148,15 @@ def pieces(client: str, server: Server, *, project: str | None, environ: Mapping
     """Return what is ours in each file of a client: in a project's directory, or with ``None`` in the user's.
 
     Raises:
-        InvalidInput: this client has no files of a user.
+        InvalidInput: this client has no files of a user, or nobody knows where the home directory is.
     """
     found: list[Piece] = []
     for kind, in_project, in_home in CLIENTS[client]:
         if project is not None and in_project is not None:
-            found.append(_piece(client, kind, os.path.join(project, in_project), project, server))
+            place = os.path.join(project, in_project)
+            found.append(_piece(client, kind, place, project, server, user=False))
         elif project is None and in_home is not None:
-            found.append(_piece(client, kind, *_in_home(in_home, environ), server))
+            found.append(_piece(client, kind, *_in_home(in_home, environ), server, user=True))
     if not found:
         raise InvalidInput(f"{client} has files of a project only", hint="Leave out --user.", field="user")
     return found
@@ -134,28 +171,49 @@ def _in_home(path: str, environ: Mapping[str, str]) -> tuple[str, str]:
                 root = os.path.abspath(os.path.expanduser(moved))
                 below = path[len(place) + 1 :] if path != place else os.path.basename(path)
                 return os.path.join(root, below), root
-    return os.path.expanduser(path), os.path.expanduser("~")
+    home = environ.get("HOME") if "HOME" in environ else os.path.expanduser("~")
+    if not home or not os.path.isabs(home):
+        raise InvalidInput(
+            f"home: the home directory is {home!r}, which is no absolute path",
+            hint="Nothing was changed. Set HOME, or leave out --user.",
+            field="user",
+        )
+    return os.path.join(home, path.removeprefix("~/")), home
 
 
-def _piece(client: str, kind: str, path: str, root: str, server: Server) -> Piece:
+def _piece(client: str, kind: str, path: str, root: str, server: Server, *, user: bool) -> Piece:
     if kind == "block":
-        return blocks.Block(path, root, blocks.MARKDOWN, texts.block(server.shell()))
+        return blocks.Block(path, root, blocks.MARKDOWN, texts.block(server.shell(), user=user))
     if kind == "skill":
-        return blocks.OwnFile(path, root, texts.skill(server.shell()))
+        return blocks.OwnFile(path, root, texts.skill(server.shell(), user=user))
     if kind == "rule":
-        return blocks.OwnFile(path, root, texts.rule(server.shell()))
+        return blocks.OwnFile(path, root, texts.rule(server.shell(), user=user))
     if kind == "toml":
-        import tomli_w
-
-        body = tomli_w.dumps({"mcp_servers": {NAME: server.entry()}}).rstrip("\n")
-        about = "# Written by `atb setup codex`; the same with --remove takes it out."
-        return blocks.TomlBlock(path, root, ("mcp_servers", NAME), f"{about}\n{body}")
+        return blocks.TomlBlock(path, root, ("mcp_servers", NAME), server_entry(("mcp_servers",), server))
     entries = []
     if "server" in kind:
-        entries.append(Entry(("mcpServers",), NAME, server.entry(), is_our_server))
+        entries.append(server_entry(("mcpServers",), server))
     if "hooks" in kind:
-        for hook, event in hooks.EVENTS[client].items():
-            entries.append(Entry(("hooks", event), None, server.hook(client, hook), hooks.is_ours))
+        entries += [hook_entry(client, hook, server) for hook in hooks.EVENTS[client]]
     if client == "cursor" and kind == "hooks":
         entries.append(Entry((), "version", 1, lambda _: False, only_new=True))
     return JsonEntries(path, root, entries)
+
+
+def server_entry(path: tuple[str, ...], server: Server) -> Entry:
+    """Return the entry of the MCP server, below the objects named by ``path``."""
+    return Entry(path, NAME, server.entry(), is_our_server, merge=merged_server, agent=agent_of_server)
+
+
+def hook_entry(client: str, hook: str, server: Server) -> Entry:
+    """Return the entry of a hook."""
+    element = server.hook(client, hook)
+    return Entry(
+        ("hooks", hooks.EVENTS[client][hook]),
+        None,
+        element,
+        hooks.is_ours,
+        merge=hooks.merged,
+        is_like=hooks.is_like_ours,
+        inner="hooks" if "hooks" in element else None,
+    )

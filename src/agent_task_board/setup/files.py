@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
         path: str
         root: str
+        notes: list[str]
+        """What somebody should know of the last ``put`` or ``take``."""
 
         def own(self) -> str:
             """Return the text of a file that holds nothing else."""
+
+        def part(self, text: str) -> str:
+            """Return what ``take`` takes out."""
 
         def put(self, text: str | None) -> str:
             """Return the file with it."""
@@ -44,10 +49,11 @@ class Kept(Exception):
 class Change:
     """One file before and after.
 
-    ``content`` is the part of it that is ours, ``root`` the directory below which empty ones may go with it.
+    ``content`` is the part of it that is ours, ``root`` the directory below which empty ones may go with it, ``notes``
+    what somebody should know.
     """
 
-    __slots__ = ("action", "after", "before", "content", "path", "root", "why")
+    __slots__ = ("action", "after", "before", "content", "notes", "path", "root")
 
     def __init__(
         self,
@@ -56,8 +62,8 @@ class Change:
         after: str | None,
         *,
         action: str,
+        notes: list[str],
         content: str | None = None,
-        why: str | None = None,
     ) -> None:
         self.path = piece.path
         self.root = piece.root
@@ -65,7 +71,7 @@ class Change:
         self.after = after
         self.content = content
         self.action = action
-        self.why = why
+        self.notes = notes
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``{"path", "action", "content"}``."""
@@ -87,13 +93,28 @@ def _planned(piece: Piece, *, remove: bool) -> Change:
     path = piece.path
     before = read(path)
     try:
-        after = before and piece.take(before) if remove else piece.put(before)
+        if not remove:
+            _refuse_loose_link(path)
+            after, content = piece.put(before), piece.own()
+        elif before is None:
+            after, content = None, None
+        else:
+            after = piece.take(before)
+            content = None if after == before else piece.part(before)
     except Kept as kept:
-        return Change(piece, before, before, action=KEPT, why=str(kept))
+        return Change(piece, before, before, action=KEPT, notes=[str(kept)])
     except Unfit as unfit:
         hint = f"Nothing was changed. {'Take out' if remove else 'Add'} by hand what details.add holds."
         raise InvalidInput(f"{path}: {unfit}", hint=hint, file=path, add=piece.own()) from None
-    return Change(piece, before, after, action=_action(before, after), content=None if remove else piece.own())
+    return Change(piece, before, after, action=_action(before, after), notes=piece.notes, content=content)
+
+
+def _refuse_loose_link(path: str) -> None:
+    """Refuse a symbolic link to nothing, in the path or at its end: what it leads to is not ours to make."""
+    while path != os.path.dirname(path):
+        if os.path.islink(path) and not os.path.exists(path):
+            raise Unfit(f"cannot be written, since {path} is a symbolic link to nothing")
+        path = os.path.dirname(path)
 
 
 def _action(before: str | None, after: str | None) -> str:

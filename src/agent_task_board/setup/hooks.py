@@ -61,25 +61,34 @@ def element(client: str, hook: str, line: str) -> dict[str, Any]:
 
 
 def is_ours(found: Any) -> bool:
-    """Say whether an element of a list of hooks is one that we wrote, whatever its options."""
-    if not isinstance(found, dict):
-        return False
-    inner = found.get("hooks")
-    if isinstance(inner, list):
-        return len(inner) == 1 and "matcher" not in found and is_ours(inner[0])
-    return isinstance(found.get("command"), str) and _is_our_line(found["command"])
-
-
-def _is_our_line(line: str) -> bool:
-    import shlex
-
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        return False
+    """Say whether a hook, not the group around it, is one that we wrote, whatever its options."""
+    words = _words(found)
     before = words[: words.index("prime")] if "prime" in words else []
     is_atb = [os.path.basename(word) for word in before] == ["atb"] or before[1:] == ["-m", "agent_task_board"]
     return is_atb and words[len(before) + 1 : len(before) + 2] == ["--hook"] and words[-2:] == ["||", "true"]
+
+
+def is_like_ours(found: Any) -> bool:
+    """Say whether a hook calls `atb prime --hook` in a line that we did not write, or that somebody changed."""
+    words = _words(found)
+    asks = any(words[place : place + 2] == ["prime", "--hook"] for place in range(len(words)))
+    names = {os.path.basename(word) for word in words}
+    return asks and not names.isdisjoint(("atb", "agent_task_board")) and not is_ours(found)
+
+
+def merged(ours: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return our hook with what others set in the one that is there, such as another timeout."""
+    return {**ours, **found, "command": ours["command"]}
+
+
+def _words(found: Any) -> list[str]:
+    import shlex
+
+    line = found.get("command") if isinstance(found, dict) else None
+    try:
+        return shlex.split(line) if isinstance(line, str) else []
+    except ValueError:
+        return []
 
 
 # What a hook is asked, and what it answers
@@ -150,13 +159,13 @@ def stopped(client: str, found: Briefing) -> dict[str, Any] | None:
     tasks, count = found["holds"]["tasks"], found["holds"]["count"]
     if not tasks:
         return None
-    names = endings(task["id"] for task in tasks)
+    name, names = word(found["agent"]), endings(task["id"] for task in tasks)
     told = [f"{names[task['id']]} (until {instant(task['lease_expires_at'])})" for task in tasks]
     more = f" and {count - len(tasks)} more" if count > len(tasks) else ""
     reason = (
-        f"On the task board you ({word(found['agent'])}) still hold {', '.join(told)}{more}. Complete, fail, release"
-        " or hand off each of them; `atb resume ID` or resume_task gives a lost token back. If you go on with it later"
-        " in this session, send a heartbeat and stop; you are not reminded again."
+        f"On the task board you ({name}) still hold {', '.join(told)}{more}. Complete, fail, release or hand off each,"
+        f" with agent={name} in EVERY MCP call; `atb resume ID` or resume_task gives a lost token back. If you go on"
+        " with it later in this session, send a heartbeat and stop; you are not reminded again."
     )
     if client == "cursor":
         return {"followup_message": reason}

@@ -13,23 +13,41 @@ from .files import Unfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, NoReturn
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 _CLOSING = {"{": "}", "[": "]"}
 _BOM = "\ufeff"
+_BLANK = " \t\r\n"
+_WAS_BLANK = " "
+"""What stands behind our root in a file that was blank, but not missing."""
+
+
+def same(one: Any, other: Any) -> bool:
+    """Say whether two values mean the same: the order of keys does not count, and NaN equals itself."""
+    return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
+
+
+def shared(ours: Any, found: Any) -> Any:
+    """Return what is found without the keys that ours does not have: they may hold secrets of others."""
+    if not isinstance(ours, dict) or not isinstance(found, dict):
+        return found
+    return {key: shared(value, found[key]) for key, value in ours.items() if key in found}
 
 
 class Entry:
     """A member of an object (``key``), or an element of an array (no key), below the objects named by ``path``.
 
-    ``is_ours`` says of a value that is there whether we wrote it, at any time and with any options. ``only_new`` marks
-    what a file of ours needs, but every other file has already.
+    ``is_ours`` says of a value that is there whether we wrote it, at any time and with any options; ``merge`` takes our
+    value and one of ours that is there, and returns ours with what others added. ``is_like`` tells an element that does
+    the same, but is not ours to change. With ``inner`` the elements are groups, and what counts is in their array of
+    that name: others may have added to the group. ``agent`` reads the agent that a value names. ``only_new`` marks what
+    a file of ours needs, but every other file has already.
     """
 
-    __slots__ = ("is_ours", "key", "only_new", "path", "value")
+    __slots__ = ("agent", "inner", "is_like", "is_ours", "key", "merge", "only_new", "path", "value")
 
     def __init__(
         self,
@@ -38,17 +56,45 @@ class Entry:
         value: Any,
         is_ours: Callable[[Any], bool],
         *,
+        merge: Callable[[Any, Any], Any] = lambda ours, _: ours,
+        is_like: Callable[[Any], bool] = lambda _: False,
+        agent: Callable[[Any], str | None] = lambda _: None,
+        inner: str | None = None,
         only_new: bool = False,
     ) -> None:
         self.path = path
         self.key = key
         self.value = value
         self.is_ours = is_ours
+        self.merge = merge
+        self.is_like = is_like
+        self.agent = agent
+        self.inner = inner
         self.only_new = only_new
 
-    def holds(self, item: _Item) -> bool:
-        """Say whether an item of the innermost container is the one that this entry is about."""
-        return self.is_ours(item.value) if self.key is None else item.key == self.key
+    @property
+    def core(self) -> Any:
+        """Our value; of a group, its element."""
+        return self.value if self.inner is None else self.value[self.inner][0]
+
+    def merged(self, found: Any) -> Any:
+        """Return what is to stand where one of ours is found; in a group that is one of its elements."""
+        return self.merge(self.core, found)
+
+    def put_notes(self, found: Any) -> Iterator[str]:
+        """Tell what ``merged`` takes away from others, who may have meant it."""
+        before, after = self.agent(found), self.agent(self.value)
+        if before is not None and before != after:
+            now = "each session has its own" if after is None else f"it is {after!r} now"
+            yield f"the entry named the agent {before!r}; {now} (--agent NAME names one)"
+
+    def take_notes(self, found: Any) -> Iterator[str]:
+        """Tell what goes with an entry of ours, though others added it."""
+        if self.key is not None:
+            merged = self.merged(found)
+            added = [key for key in merged if key not in self.value or not same(merged[key], self.value[key])]
+            if added:
+                yield f"what others added to the entry goes with it: {', '.join(added)}"
 
 
 class JsonEntries:
@@ -58,48 +104,72 @@ class JsonEntries:
         self.path = path
         self.root = root
         self.entries = entries
+        self.notes: list[str] = []
 
     def own(self) -> str:
         """Return a file that holds nothing but the entries."""
-        document: dict[str, Any] = {}
+        return _document((entry, entry.value) for entry in self.entries)
+
+    def part(self, text: str) -> str:
+        """Return a file that holds nothing but what ``take`` takes out."""
+        is_whole = self.take(text) is None
+        _, text = _split(text)
+        found: list[tuple[Entry, Any]] = []
         for entry in self.entries:
-            at = document
-            names = entry.path if entry.key is None else (*entry.path, entry.key)
-            for name in names[:-1]:
-                at = at.setdefault(name, {})
-            if entry.key is None:
-                at.setdefault(names[-1], []).append(entry.value)
-            else:
-                at[names[-1]] = entry.value
-        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            values = [shared(entry.core, _item(way).value) for way in _ours(text, entry)]
+            found += [(entry, value if entry.inner is None else {entry.inner: [value]}) for value in values]
+            if entry.only_new and is_whole:
+                found.append((entry, entry.value))
+        return _document(found)
 
     def put(self, text: str | None) -> str:
         """Return the file with the entries; one of ours that differs is replaced."""
+        self.notes = []
         if text is None:
             return self.own()
         mark, text = _split(text)
+        if not text.strip(_BLANK):
+            return mark + text + self.own().rstrip("\n") + _WAS_BLANK
         _check(text)
         for entry in self.entries:
             if not entry.only_new:
-                text = _put(text, entry)
+                text = _put(text, entry, self.notes)
         return mark + text
 
     def take(self, text: str) -> str | None:
         """Return the file without what is ours; ``None`` if that was all, and we had made the file."""
-        mark, text = _split(text)
+        self.notes = []
+        whole, (mark, text) = text, _split(text)
+        if not text.strip(_BLANK):
+            return whole
+        blank = text[: _skip(text, 0)] if text.endswith(_WAS_BLANK) else None
         _check(text)
         made = {entry.key: entry.value for entry in self.entries if entry.only_new}
         first = next(iter(_Container(text).items), None)
         left: str | None = text
         for entry in reversed(self.entries):
             if not entry.only_new and left is not None:
-                left = _take(left, entry)
-        if left is None:
-            return None
-        rest = {item.key: item.value for item in _Container(left).items}
-        if left != text and rest and rest == made and first is not None and first.key not in made:
-            return None  # we put it behind our entries; in a file of somebody else ours come last
-        return mark + left
+                left = _take(left, entry, self.notes)
+        if left is not None:
+            rest = {item.key: item.value for item in _Container(left).items}
+            if left == text or not rest or rest != made or first is None or first.key in made:
+                return mark + left
+            # Else we put it behind our entries; in a file of somebody else ours come last.
+        return None if blank is None else mark + blank
+
+
+def _document(entries: Iterable[tuple[Entry, Any]]) -> str:
+    document: dict[str, Any] = {}
+    for entry, value in entries:
+        at = document
+        names = entry.path if entry.key is None else (*entry.path, entry.key)
+        for name in names[:-1]:
+            at = at.setdefault(name, {})
+        if entry.key is None:
+            at.setdefault(names[-1], []).append(value)
+        else:
+            at[names[-1]] = value
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -110,8 +180,6 @@ def _check(text: str) -> None:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        if not text.strip():
-            raise Unfit("is empty, which is no JSON") from None
         raise Unfit(f"is not strict JSON, perhaps for a comment or a comma too many ({error})") from None
     if not isinstance(value, dict):
         raise Unfit("does not hold a JSON object")
@@ -190,7 +258,35 @@ def _way(text: str, entry: Entry) -> list[_Step]:
     return steps
 
 
-def _put(text: str, entry: Entry) -> str:
+def _item(way: list[_Step]) -> _Item:
+    """Return the item to which a whole way leads."""
+    return way[-2].container.items[way[-1].place]
+
+
+def _ways(text: str, entry: Entry) -> list[list[_Step]]:
+    """Return the way to each item that an entry could be about: of this key, or every element."""
+    steps = _way(text, entry)
+    if len(steps) <= len(entry.path):
+        return []
+    ways = []
+    for place, item in enumerate(steps[-1].container.items):
+        if entry.inner is None:
+            if entry.key is None or item.key == entry.key:
+                ways.append([*steps, _Step(steps[-1].container, place)])
+        elif isinstance(item.value, dict) and isinstance(item.value.get(entry.inner), list):
+            group = _Container(text, item.value_start)
+            places = [at for at, member in enumerate(group.items) if member.key == entry.inner]
+            array = _Container(text, group.items[places[-1]].value_start)
+            to_array = [*steps, _Step(group, place), _Step(array, places[-1])]
+            ways += [[*to_array, _Step(array, at)] for at in range(len(array.items))]
+    return ways
+
+
+def _ours(text: str, entry: Entry) -> list[list[_Step]]:
+    return [way for way in _ways(text, entry) if entry.is_ours(_item(way).value)]
+
+
+def _put(text: str, entry: Entry, notes: list[str]) -> str:
     steps = _way(text, entry)
     container = steps[-1].container
     missing = entry.path[len(steps) - 1 :]
@@ -199,32 +295,39 @@ def _put(text: str, entry: Entry) -> str:
         for name in reversed(missing[1:]):
             value = {name: value}
         return _insert(text, container, len(steps), missing[0], value)
-    found = [item for item in container.items if entry.holds(item)]
-    if not found:
-        return _insert(text, container, len(steps), entry.key, entry.value)
-    if len(found) > 1 and entry.key is not None:
+    there, ours = _ways(text, entry), _ours(text, entry)
+    if entry.key is not None and len(there) > 1:
         raise Unfit(f"has {entry.key!r} twice in one object")
-    if any(_same(item.value, entry.value) for item in found):
-        return text
-    if not entry.is_ours(found[0].value):
+    if entry.key is not None and len(there) > len(ours):
         raise Unfit(f"has a {entry.key!r} that somebody else wrote")
-    base = _indentation_of(text, found[0].start)
-    base = _unit(text) * len(steps) if base is None else base
-    return text[: found[0].value_start] + _written(text, entry.value, base) + text[found[0].end :]
+    if not ours and any(entry.is_like(_item(way).value) for way in there):
+        notes.append(f"has a {entry.path[-1]} hook of `atb` that is not as we write it; it stays, and ours is left out")
+        return text
+    if not ours:
+        return _insert(text, container, len(steps), entry.key, entry.value)
+    if any(same(_item(way).value, entry.merged(_item(way).value)) for way in ours):
+        return text
+    item = _item(ours[0])
+    notes.extend(entry.put_notes(item.value))
+    base = _indentation_of(text, item.start)
+    base = _unit(text) * (len(ours[0]) - 1) if base is None else base
+    return text[: item.value_start] + _written(text, entry.merged(item.value), base) + text[item.end :]
 
 
-def _take(text: str, entry: Entry) -> str | None:
+def _take(text: str, entry: Entry, notes: list[str]) -> str | None:
+    there = [_item(way).value for way in _ways(text, entry)]
+    if any(entry.is_like(value) for value in there):
+        notes.append(f"has a {entry.path[-1]} hook of `atb` that is not as we write it; it stays")
     left: str | None = text
     while left is not None:
-        steps = _way(left, entry)
-        if len(steps) <= len(entry.path):
+        ours = _ours(left, entry)
+        if not ours:
             return left
-        items = steps[-1].container.items
-        places = [place for place, item in enumerate(items) if entry.holds(item) and entry.is_ours(item.value)]
-        if not places:
-            return left
-        steps.append(_Step(steps[-1].container, places[-1]))
-        left = _cut(left, steps)
+        way = ours[-1]
+        notes.extend(entry.take_notes(_item(way).value))
+        if entry.inner is not None and len(way[-2].container.items) == 1:
+            way = way[:-2]  # the group goes, whatever else its owner wrote about our only element
+        left = _cut(left, way)
     return None
 
 
@@ -274,7 +377,3 @@ def _indentation_of(text: str, start: int) -> str | None:
 
 def _line_end(text: str) -> str:
     return "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
-
-
-def _same(one: Any, other: Any) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

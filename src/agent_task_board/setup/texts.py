@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-DESCRIPTION = (
-    "Claim, work on, hand in and add tasks of this project's task board, which several agents share. Use it when asked"
-    " to take up work, to split it, to hand it over, or to tell how far it is, and whenever a task id is mentioned."
-)
+
+def description(*, user: bool) -> str:
+    """Return when a skill or rule is to be used; ``user``: for all projects of a user, not for one."""
+    which = "this user's task board, which all projects and" if user else "this project's task board, which"
+    return (
+        f"Claim, work on, hand in and add tasks of {which} several agents share. Use it when asked to take up work, to"
+        " split it, to hand it over, or to tell how far it is, and whenever a task id is mentioned."
+    )
 
 
-def guide(command: str) -> str:
+def guide(command: str, *, user: bool) -> str:
     """Return the way of working, without a line break at its end; ``command`` is `atb` as a shell takes it."""
+    whose = "all projects of this user" if user else "this project"
+    own = "\nTake only what belongs to your work." if user else ""
     return f"""\
 ## Agent Task Board
 
-Tasks of this project lie on a board that several agents share. One agent holds a task at a time, under a lease that
-runs out. Use the MCP tools of `agent-task-board`, or in a shell:
+Tasks of {whose} lie on a board that several agents share. One agent holds a task at a time, under a lease
+that runs out.{own} Use the MCP tools of `agent-task-board`, or in a shell:
 
 ```sh
 {command} prime   # who you are, what you hold, what is ready, how to work
 ```
 
-- Begin with `prime`, and call it again when your context was cut. It tells your name: give it as `agent` in MCP tools,
-  as `--agent` or `ATB_AGENT` in a shell. Two agents with one name can take each other's leases.
+- Begin with `prime`, and call it again when your context was cut. It tells your name: give it as `agent` in every MCP
+  call, as `--agent` or `ATB_AGENT` in a shell. Without it the MCP server takes a name of its own, under which nothing
+  reminds you of what you hold. Two agents with one name can take each other's leases.
 - Claim before you work (`claim_task`, `claim`). Keep the id and the token. Nothing ready: stop, or ask for work.
 - Renew every third of the lease (`heartbeat`), with progress and a note.
 - End each claim: complete, fail with the error, release if you did nothing, or hand off with a note.
@@ -31,16 +38,18 @@ runs out. Use the MCP tools of `agent-task-board`, or in a shell:
 - Approving and rejecting is for people."""
 
 
-def block(command: str) -> str:
+def block(command: str, *, user: bool) -> str:
     """Return the body of the block in a file of somebody else."""
-    return f"<!-- Written by `atb setup`; the same with --remove takes it out. -->\n\n{guide(command)}\n"
+    return f"<!-- Written by `atb setup`; the same with --remove takes it out. -->\n\n{guide(command, user=user)}\n"
 
 
-def skill(command: str) -> str:
+def skill(command: str, *, user: bool) -> str:
     """Return the file of a skill."""
-    return f"---\nname: agent-task-board\ndescription: {DESCRIPTION}\n---\n\n{guide(command)}\n\n"
+    head = f"name: agent-task-board\ndescription: {description(user=user)}"
+    return f"---\n{head}\n---\n\n{guide(command, user=user)}\n\n"
 
 
-def rule(command: str) -> str:
+def rule(command: str, *, user: bool) -> str:
     """Return the file of a rule that an editor always shows to its agent."""
-    return f"---\ndescription: {DESCRIPTION}\nalwaysApply: true\n---\n\n{guide(command)}\n\n"
+    head = f"description: {description(user=user)}\nalwaysApply: true"
+    return f"---\n{head}\n---\n\n{guide(command, user=user)}\n\n"
