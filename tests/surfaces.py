@@ -14,6 +14,7 @@ from unittest.mock import patch
 from urllib.parse import urlencode
 
 from agent_task_board.core import Core
+from agent_task_board.errors import Conflict
 from agent_task_board.identity import Actor
 from agent_task_board.mcp_server import tools
 from agent_task_board.mcp_server.definitions import TOOLS
@@ -66,6 +67,9 @@ TOOL = {
 
 ARGUMENTS = {"task": "task_id", "blocked_by": "depends_on"}
 """Arguments of tools that are not named after the field."""
+
+SERVICE_HINTS = {tools.HELD_BEFORE: Conflict.hint, **{here: hint for hint, here in tools.HINTS.items()}}
+"""Hints that tools word otherwise than the service does, with what it says."""
 
 NAMES_AGENT = ("add", "claim", "resume")
 """Commands with an option for the agent; any other takes it from the environment."""
@@ -256,7 +260,8 @@ class Mcp(Surface):
             if details.get("field") == argument:
                 details["field"] = field
                 message = message.replace(f"{argument}:", f"{field}:", 1)
-        error = {"code": said.code, "message": message, "hint": said.line("hint") or "", "details": details}
+        hint = said.line("hint") or ""
+        error = {"code": said.code, "message": message, "hint": SERVICE_HINTS.get(hint, hint), "details": details}
         return {"ok": False, "error": error, "warnings": said.notes}
 
     def _success(self, board: Board, verb: str, said: Said, arguments: dict[str, Any]) -> dict[str, Any]:

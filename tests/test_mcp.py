@@ -13,7 +13,7 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from pydantic import AnyUrl
 
-from agent_task_board.mcp_server import definitions, server
+from agent_task_board.mcp_server import definitions, server, tools
 from tests.command_line import Terminal
 from tests.mcp_client import Said, command, environment, said
 from tests.support import MARIA, open_board
@@ -301,6 +301,10 @@ def test_server_that_reads_only_offers_only_that(place: Path, board: Board) -> N
         client.refused("not_permitted", "create_task", title="No")
         assert client.hello.instructions is not None
         assert "claim_task" not in client.hello.instructions
+        assert client.portal.call(client.session.list_prompts).prompts == []
+        with pytest.raises(McpError) as caught:
+            client.portal.call(client.session.get_prompt, definitions.PROMPT, {})
+        assert caught.value.error.code == -32602
     assert board.list_tasks(search="No").tasks == []
 
 
@@ -368,7 +372,7 @@ def test_client_without_a_name_of_its_own_gets_one_that_it_can_keep(place: Path,
         assert only(board, task)["claimed_by"] == name
     with connected(place, client="claude-code") as client:
         assert identity_of(client) != name
-        client.refused("conflict", "resume_task", task_id=task)
+        assert client.refused("conflict", "resume_task", task_id=task).line("hint") == tools.HELD_BEFORE
         token = client.call("resume_task", task_id=task, agent=name).token
         assert not client.call("complete_task", task_id=task, token=token).refused
 

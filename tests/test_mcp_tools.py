@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import agent_task_board
 from agent_task_board import Board
 from agent_task_board.mcp_server import definitions
 from agent_task_board.mcp_server.definitions import TOOLS, Tool
-from agent_task_board.mcp_server.tools import Tools
+from agent_task_board.mcp_server.tools import HELD_BEFORE, HINTS, Tools
 from tests.mcp_client import Said
 from tests.support import everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Call = Callable[..., Said]
 
@@ -165,6 +166,7 @@ def test_instructions_are_short_whoever_it_is() -> None:
         text = definitions.instructions(name)
         assert len(text) <= 1_500
         assert json.dumps(name) in text
+    assert "`atb prime` or a session hook named you, pass that name as `agent`" in definitions.instructions("ada")
     for word in ("heartbeat", "lease_lost", "resume_task", "add_comment", "review", "`agent`"):
         assert word in definitions.instructions("ada")
     assert len(definitions.instructions("ada", read_only=True)) <= 1_500
@@ -323,6 +325,31 @@ def test_token_acts_as_the_holder_unless_the_call_names_somebody(call: Call, boa
     call("add_comment", task_id=made.id, text="hello")
     events = board.events(task=made.id)["events"]
     assert [event["actor"] for event in events] == ["ada", "ada", "ada", "cleo", "mia"]
+
+
+def test_hints_speak_of_tools_and_not_of_the_command_line(call: Call, board: Board) -> None:
+    made = call("create_task", title="x", claim=True, agent="ada")
+    refused = [
+        call("get_task", task_id="01J00000000000000000000000"),
+        call("list_tasks", after="nothing"),
+        call("resume_task", task_id=made.id),
+        call("handoff_task", task_id=made.id, token=made.token, to="ada"),
+        call("heartbeat", task_id=made.id, token="0" * 32),
+        call("create_task", title="y", depends_on=["zzzz"]),
+        call("claim_task", task_id=made.id),
+        call("get_task", task_id="?"),
+    ]
+    for answer in refused:
+        assert answer.refused
+        assert not re.search(r"\batb\b|--\w|`\w+`", answer.line("hint")), answer
+    assert refused[2].line("hint") == HELD_BEFORE
+
+
+@pytest.mark.parametrize(("said", "here"), HINTS.items())
+def test_hint_that_is_worded_for_the_command_line_is_still_said_there(said: str, here: str) -> None:
+    folder = Path(agent_task_board.__file__).parent
+    assert any(f'"{said}"' in file.read_text() for file in folder.glob("*.py"))
+    assert not re.search(r"\batb\b|`", here)
 
 
 # Faults

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import json
 import os
+import select
 import signal
+import socket
 import sqlite3
 import subprocess
-from typing import TYPE_CHECKING, Any
+import sys
+import termios
+import urllib.error
+import urllib.request
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from agent_task_board.mcp_server.server import PENDING, WRITERS
+from agent_task_board.mcp_server.transport import LINE
 from tests.command_line import Terminal
-from tests.mcp_client import HELLO, Client, command, environment, greeted, said, started
+from tests.mcp_client import HELLO, Client, command, environment, greeted, said, started, until
+from tests.old_boards import turn_into_schema_1
 from tests.support import open_board
 
 if TYPE_CHECKING:
@@ -32,12 +43,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[sqlite3.Connection]:
     """Hold the write lock of a board."""
     with contextlib.closing(sqlite3.connect(directory / "data" / "tasks.db", isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
+        yield connection
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def error_for(client: Client, line: bytes) -> dict[str, Any]:
@@ -59,7 +71,7 @@ def error_for(client: Client, line: bytes) -> dict[str, Any]:
         b"{",
         b'{"jsonrpc": "2.0", "method": "ping", "id": 1} x',
         b"\xff\xfe",
-        b'{"jsonrpc": "2.0", "id": 1, "method": "\xe4"}',
+        b'{"jsonrpc": "2.0", "method": "\xe4"}',
         b"[" * 200_000,
         b'{"a":' * 100_000,
     ],
@@ -107,6 +119,88 @@ def test_request_that_is_wrong_is_refused_under_its_id(client: Client, rest: str
     client.send(f'{{"id": "wrong", {rest}}}'.encode())
     assert client.reply("wrong")["error"]["code"] == code
     assert client.ask("ping") == {}
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"method": "tools/call"}, "params: "),
+    ({"method": "tools/call", "params": {}}, "params.name: "),
+    ({"method": "tools/call", "params": [1]}, "params: "),
+    ({"method": "tools/call", "params": {"name": 5}}, "params.name: "),
+    ({"method": "tools/call", "params": {"name": "get_task", "arguments": "x" * 9_000}}, "params.arguments: "),
+    ({"method": "resources/read", "params": {"uri": "no address"}}, "params.uri: "),
+    ({"method": "prompts/get", "params": {"name": "x", "arguments": {"\n" * 500: 1}}}, "params.arguments."),
+    ({"method": "tools/list", "params": {"cursor": 5}}, "params.cursor: "),
+    ({"method": "initialize", "params": {}}, "params.protocolVersion: "),
+    ({"method": "initialize", "params": {**HELLO, "clientInfo": "x"}}, "params.clientInfo: "),
+]
+
+
+@pytest.mark.parametrize(("request_", "field"), WRONG, ids=[f"{one['method']} {field}" for one, field in WRONG])
+def test_request_that_is_wrong_is_told_in_short_which_field_is(
+    client: Client, request_: dict[str, Any], field: str
+) -> None:
+    error = client.refused(request_["method"], request_.get("params"))
+    assert error["code"] == -32602
+    assert error["message"].startswith(field)
+    assert len(error["message"]) <= 400
+
+
+@pytest.mark.parametrize(
+    ("rest", "field"), [('"method": "ping"', "jsonrpc: "), ('"jsonrpc": "2.0", "method": 5', "method: ")]
+)
+def test_message_that_is_no_request_names_the_field(client: Client, rest: str, field: str) -> None:
+    client.send(f'{{"id": "wrong", {rest}}}'.encode())
+    assert client.reply("wrong")["error"]["message"].startswith(field)
+
+
+def test_nothing_that_is_wrong_is_quoted_at_length_on_standard_error(tmp_path: Path) -> None:
+    with started(tmp_path) as client:
+        client.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"early": "x" * 9_000}})
+        client.greet()
+        for request, _ in WRONG:
+            client.refused(request["method"], request.get("params"))
+        for method, params in (
+            ("notifications/cancelled", {"reason": "x" * 9_000}),
+            ("notifications/progress", {"progressToken": ["x" * 9_000]}),
+            ("notifications/strange", {"x": "y" * 9_000}),
+        ):
+            client.send({"jsonrpc": "2.0", "method": method, "params": params})
+        assert client.call("x" * 20_000).refused
+        _, err = client.end()
+    lines = err.splitlines()
+    assert any("notifications/progress passed over: params." in line for line in lines), err
+    assert len(lines) < 8, err
+    assert max(map(len, lines)) < 500, err
+
+
+DEEP = '"params": ' + "[" * 200_000 + "]" * 200_000
+LONG = '"params": {"x": "' + "x" * LINE + '"}'
+
+
+@pytest.mark.parametrize("much", [DEEP, LONG], ids=["deep", "long"])
+@pytest.mark.parametrize(
+    ("line", "id_"),
+    [
+        ('{{"jsonrpc": "2.0", "id": "a\\"b", "method": "ping", {much}}}', 'a"b'),
+        ('{{"method":"ping",{much},"jsonrpc":"2.0","id":77}}\r', 77),
+        ('{{"method":"ping",{much},"id":-77,"jsonrpc":"2.0"}}', -77),
+        ('{{"method": "ping", {much}, "id": 77, "more": {{"id": 1}}}}', None),
+        ('{{"jsonrpc": "2.0", "method": "ping", "id": 1.5, {much}}}', None),
+        ('["id", {{{much}, "id": 77}}', None),
+    ],
+)
+def test_line_that_is_too_long_or_too_deep_is_answered_under_its_id(
+    client: Client, much: str, line: str, id_: str | int | None
+) -> None:
+    client.send(line.format(much=much).encode())
+    answer = client.reply(id_)
+    assert answer["error"]["code"] in (-32700, -32600)
+    assert client.ask("ping") == {}
+
+
+def test_line_that_is_not_utf_8_is_answered_under_its_id(client: Client) -> None:
+    client.send('{"jsonrpc": "2.0", "id": 5001, "method": "ping", "params": {"x": "\xe4"}}'.encode("latin-1"))
+    assert client.reply(5001)["error"]["code"] == -32700
 
 
 def test_blank_lines_answers_and_unknown_notifications_are_passed_over(client: Client) -> None:
@@ -182,7 +276,9 @@ def test_value_that_json_cannot_hold_is_refused_by_name(client: Client, value: s
 
 def test_call_before_the_session_has_begun_is_refused(tmp_path: Path) -> None:
     with started(tmp_path) as client:
-        assert client.refused("tools/list")["code"] == -32602
+        refused = client.refused("tools/list")
+        assert refused["code"] == -32602
+        assert "initialize" in refused["message"]
         assert client.ask("ping") == {}
         client.greet()
         assert client.ask("tools/list")["tools"]
@@ -250,6 +346,131 @@ def test_cancelled_call_ends_and_its_late_answer_is_dropped(tmp_path: Path) -> N
         assert client.rest() == [], "nobody waits for an answer"
 
 
+def test_reads_are_answered_while_more_writes_wait_than_have_threads(tmp_path: Path) -> None:
+    with greeted(tmp_path) as client:
+        with locked(tmp_path):
+            create = {"name": "create_task", "arguments": {"title": "x"}}
+            calls = [client.begin("tools/call", create) for _ in range(PENDING)]
+            assert not client.call("list_tasks").refused
+            assert client.ask("resources/read", {"uri": "atb://board"})["contents"]
+            assert not set(calls) & set(client._early), "they were answered without the lock"
+            assert client.call("create_task", title="one too many").code == "busy"
+        assert len({said(client.reply(call)["result"]).id for call in calls}) == PENDING
+
+
+def test_write_that_never_gets_its_turn_is_told_to_come_again(tmp_path: Path) -> None:
+    (tmp_path / "atb.toml").write_text('busy_timeout = "1s"\n')
+    with greeted(tmp_path) as client:
+        with locked(tmp_path):
+            create = {"name": "create_task", "arguments": {"title": "x"}}
+            calls = [client.begin("tools/call", create) for _ in range(WRITERS * 2)]
+            answers = [said(client.reply(call)["result"]) for call in calls]
+        assert {answer.code for answer in answers} == {"busy"}
+        assert any("before this one" in answer.text for answer in answers)
+        assert not client.call("create_task", title="now").refused
+
+
+# The board
+
+
+def test_server_starts_while_another_process_holds_the_write_lock(tmp_path: Path) -> None:
+    with open_board(tmp_path / "data") as board:
+        board.add("There")
+    with locked(tmp_path), greeted(tmp_path) as client:  # it would have ended with `busy`
+        assert "There" in client.call("list_tasks").text
+        assert client.end()[1] == ""
+
+
+def test_board_that_is_busy_at_the_start_is_made_by_the_first_write_which_says_so(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "tasks.db").touch()
+    with locked(tmp_path) as lock, greeted(tmp_path) as client:
+        assert "no board" in client.call("list_tasks").notes[0]
+        call = client.begin("tools/call", {"name": "create_task", "arguments": {"title": "First"}})
+        lock.execute("ROLLBACK")
+        assert "made a new board" in said(client.reply(call)["result"]).notes[0]
+        assert client.call("create_task", title="Second").notes == []
+        assert "is busy" in client.end()[1]
+
+
+def test_older_board_that_is_busy_at_the_start_is_brought_up_to_date_by_the_first_write(tmp_path: Path) -> None:
+    with open_board(tmp_path / "data") as board:
+        board.make()
+    turn_into_schema_1(tmp_path / "data")
+    with locked(tmp_path) as lock, greeted(tmp_path) as client:
+        listed = client.call("list_tasks")
+        assert listed.code == "unusable"
+        assert "claim_task" in listed.line("hint")
+        lock.execute("ROLLBACK")
+        assert not client.call("claim_task").refused
+        assert not client.call("list_tasks").refused
+
+
+def test_board_that_vanishes_is_missed_and_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    with greeted(tmp_path) as client:
+        made = client.call("create_task", title="Precious")
+        (tmp_path / "data").rename(tmp_path / "gone")
+        for tool, arguments in (
+            ("create_task", {"title": "x"}),
+            ("create_task", {"title": "x", "claim": True}),
+            ("add_comment", {"task_id": made.id, "text": "x"}),
+            ("get_task", {"task_id": made.id}),
+        ):
+            refused = client.call(tool, **arguments)
+            assert refused.code == "not_found"
+            assert "no board" in refused.line("message")
+            assert "any more" in refused.line("message")
+        for tool in ("list_tasks", "claim_task"):
+            assert "any more" in client.call(tool).notes[-1]
+        assert not (tmp_path / "data").exists()
+        (tmp_path / "data").mkdir()
+        assert client.call("create_task", title="x").code == "not_found"
+        assert os.listdir(tmp_path / "data") == []
+        (tmp_path / "data").rmdir()
+        (tmp_path / "gone").rename(tmp_path / "data")
+        assert not client.call("create_task", title="y").refused
+        assert "Precious" in client.call("list_tasks").text
+
+
+def test_board_that_vanishes_is_not_replaced_by_the_web_server_either(tmp_path: Path) -> None:
+    with process(tmp_path, "serve", "--port", "0") as serving:
+        assert serving.stdout is not None
+        url = json.loads(serving.stdout.readline())["data"]["url"]
+        (tmp_path / "data").rename(tmp_path / "gone")
+        post = urllib.request.Request(
+            f"{url.rstrip('/')}/api/tasks", b'{"title": "x"}', {"Content-Type": "application/json"}
+        )
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(post)
+        with caught.value:
+            assert caught.value.code == 404
+        assert not (tmp_path / "data").exists()
+
+
+def test_web_server_starts_while_another_process_holds_the_write_lock(tmp_path: Path) -> None:
+    with open_board(tmp_path / "data") as board:
+        board.make()
+    with locked(tmp_path), process(tmp_path, "serve", "--port", "0") as serving:
+        assert serving.stdout is not None
+        assert json.loads(serving.stdout.readline())["ok"]
+
+
+@contextlib.contextmanager
+def process(directory: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``atb`` as long as the block lasts."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "agent_task_board", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=directory,
+        env=environment(directory),
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
 # The end
 
 
@@ -311,6 +532,133 @@ def test_requests_before_the_end_of_input_are_answered_and_the_board_is_closed(t
     assert not (tmp_path / "data" / "tasks.db-wal").exists()
 
 
+_FOLLOWED = """
+import subprocess, sys
+child = subprocess.Popen(sys.argv[1:])
+open("pid", "w").write(str(child.pid))
+sys.exit(child.wait())
+"""
+PARENT = [sys.executable, "-c", _FOLLOWED]
+"""The beginning of a command line: a parent that can be killed."""
+
+
+@contextlib.contextmanager
+def orphan(directory: Path) -> Iterator[None]:
+    """Kill the child of ``PARENT``, if it has not ended as it should."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int((directory / "pid").read_text()), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def stuffed(directory: Path, given: int, *before: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a server with this standard input, and ask it for more than fits into its output, which nobody reads."""
+    with subprocess.Popen(
+        [*before, *command("--quiet")],
+        stdin=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=directory,
+        env=environment(directory),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+MANY = [
+    {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    *({"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in range(1, 201)),
+]
+LINES = b"".join(json.dumps(message).encode() + b"\n" for message in MANY)
+
+
+def wait_until_full(output: IO[bytes] | None) -> None:
+    """Wait until the output of a process holds all that fits into it."""
+    assert output is not None
+    held = array.array("i", [0])
+
+    def full() -> bool:
+        fcntl.ioctl(output, termios.FIONREAD, held)
+        return held[0] > 60_000
+
+    until(full, "answers that nobody takes")
+
+
+def test_end_of_input_ends_the_server_although_nobody_takes_its_answers(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with stuffed(tmp_path, reading) as process:
+        os.close(reading)
+        os.write(writing, LINES)
+        wait_until_full(process.stdout)
+        os.close(writing)
+        assert process.wait(GONE) == 0
+
+
+def test_end_of_half_a_socket_ends_the_server_although_nobody_takes_its_answers(tmp_path: Path) -> None:
+    mine, theirs = socket.socketpair()  # what clients on Node have in place of a pipe
+    with mine, stuffed(tmp_path, theirs.fileno()) as process:
+        theirs.close()
+        mine.sendall(LINES)
+        wait_until_full(process.stdout)
+        mine.shutdown(socket.SHUT_WR)
+        assert process.wait(GONE) == 0
+
+
+def test_all_requests_are_answered_to_a_slow_reader_after_the_end_of_input(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with stuffed(tmp_path, reading) as process:
+        os.close(reading)
+        os.write(writing, LINES)
+        wait_until_full(process.stdout)
+        os.close(writing)
+        assert process.stdout is not None
+        answers = [json.loads(line) for line in process.stdout]
+        assert sorted(answer["id"] for answer in answers) == list(range(201))
+        assert process.wait(GONE) == 0
+
+
+def test_server_of_a_client_that_was_killed_ends_although_nobody_takes_its_answers(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with stuffed(tmp_path, reading, *PARENT) as process, orphan(tmp_path):
+        os.close(reading)
+        os.write(writing, LINES)
+        wait_until_full(process.stdout)
+        process.kill()
+        process.wait()
+        until(lambda: broken(writing), "the end of the server, which alone could read this")
+        os.close(writing)
+
+
+def broken(pipe: int) -> bool:
+    """Say whether nobody can read any more what is written into a pipe."""
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return bool(poll.poll(0))
+
+
+def test_output_that_was_set_not_to_block_loses_nothing(tmp_path: Path) -> None:
+    given, writing = os.pipe()
+    reading, taken = os.pipe()
+    os.set_blocking(taken, False)
+    with subprocess.Popen(
+        command("--quiet"), stdin=given, stdout=taken, cwd=tmp_path, env=environment(tmp_path)
+    ) as process:
+        os.close(given)
+        os.close(taken)
+        os.write(writing, LINES)
+        with open(reading, "rb") as answers:
+            wait_until_full(answers)
+            assert len([next(answers) for _ in range(201)]) == 201
+            os.close(writing)
+            assert answers.read() == b""
+        assert process.wait(GONE) == 0
+
+
 def test_server_ends_when_nobody_reads_its_answers(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with subprocess.Popen(
@@ -331,18 +679,18 @@ def test_server_ends_when_nobody_reads_its_answers(tmp_path: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-PARENT = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-
-
 def test_server_of_a_client_that_was_killed_ends_although_another_process_holds_its_input(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [command()[0], "-c", PARENT, *command("--quiet")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*PARENT, *command("--quiet")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+        ) as process,
+        orphan(tmp_path),
+    ):
         client = Client(process)
         client.greet()
         process.kill()

@@ -29,7 +29,7 @@ _ID = (TEXT, "Id, or last 4+ characters")
 _TOKEN = (TEXT, "Lease token")
 _NOTE = (TEXT, "For the history; default none")
 _LEFT = (TEXT, "For the next agent; default none")
-_REQUEST = (TEXT, "Makes a repeat safe; default none")
+_REQUEST = (TEXT, "Makes a repeat within 24 h safe; default none")
 
 
 class Tool:
@@ -101,8 +101,8 @@ _ALL = (
             "queue": (TEXT, "Name; default: default"),
             "priority": (WHOLE, "Larger goes first; default 0"),
             "assignee": (TEXT, "Who alone may claim; default any"),
-            "due_at": (TEXT, "Deadline, ISO 8601; default none"),
-            "not_before": (TEXT, "Start, ISO 8601; default now"),
+            "due_at": (TEXT, "Deadline, ISO 8601; board's zone unless it has an offset; default none"),
+            "not_before": (TEXT, "Start, as due_at; default now"),
             "tags": (LIST, "Default none"),
             "depends_on": (LIST, "Ids it waits for; default none"),
             "params": (OBJECT, "Data for the work; default {}"),
@@ -120,7 +120,7 @@ _ALL = (
         "Take the best ready task, or task_id, before working on it. If you hold it use resume_task. "
         "Returns task, token, lease end; or why nothing is ready. Errors: conflict (choose another), not_found.",
         {
-            "task_id": (TEXT, "This one; default the best"),
+            "task_id": (TEXT, "This one, without queue and tags; default the best"),
             "queue": (LIST, "Only from these; default any"),
             "tags": (LIST, "Has all; default any"),
             "lease": (LENGTH, "1s to 7d, as 15m; default the board's"),
@@ -131,8 +131,8 @@ _ALL = (
     Tool(
         "resume_task",
         "Resume task",
-        "Get a new token for a task you hold when yours is lost; the old one dies. To take a task use claim_task. "
-        "Errors: conflict (not yours), lease_lost (ran out), not_found.",
+        "Get a new token for a task you hold when yours is lost; the old one dies. After a restart pass your old name "
+        "as agent. To take a task use claim_task. Errors: conflict (not yours), lease_lost (ran out), not_found.",
         {"task_id": _ID},
         required="task_id",
     ),
@@ -158,7 +158,7 @@ _ALL = (
         {
             "task_id": _ID,
             "token": _TOKEN,
-            "result": (OBJECT, "Data, prose to note; default none"),
+            "result": (OBJECT, "An object; prose to note; default none"),
             "artifacts": (LIST, "Paths made; default none"),
             "note": _NOTE,
         },
@@ -270,7 +270,8 @@ def instructions(agent: str, *, read_only: bool = False) -> str:
     return f"""\
 A board of tasks that several agents share; no two of them hold the same one.
 You are {json.dumps(agent, ensure_ascii=False)} here. After a restart you would get another name: keep this one, and \
-pass it as `agent` to go on with what you hold.
+pass it as `agent` to go on with what you hold. If `atb prime` or a session hook named you, pass that name as `agent` \
+in every call.
 
 1. claim_task gives you a task with its text, a token and the end of your lease. Keep id and token. Nothing ready: the \
 answer says why; do something else, do not ask in a loop.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -17,17 +18,18 @@ from mcp.shared.exceptions import McpError
 
 from .. import compact, inputs
 from .._version import __version__
-from ..errors import BoardError, InvalidInput
+from ..errors import BoardError, Busy, InvalidInput
+from ..instants import SECOND
 from . import definitions
-from .tools import Tools
+from .tools import Tools, refused
 from .transport import Channel, Transport, leave_on_signals, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, NoReturn
 
-    from pydantic import AnyUrl
+    from pydantic import AnyUrl, BaseModel
 
     from ..service import Board
 
@@ -36,12 +38,25 @@ BOARD, TASK = "atb://board", "atb://tasks/"
 NOT_FOUND = -32002
 """The protocol's code for a resource that is not there."""
 
-METHODS = frozenset(
-    """
-    initialize ping tools/list tools/call resources/list resources/templates/list resources/read
-    prompts/list prompts/get
-    """.split()
-)
+REQUESTS: Mapping[str, type[BaseModel]] = {
+    "initialize": types.InitializeRequest,
+    "ping": types.PingRequest,
+    "tools/list": types.ListToolsRequest,
+    "tools/call": types.CallToolRequest,
+    "resources/list": types.ListResourcesRequest,
+    "resources/templates/list": types.ListResourceTemplatesRequest,
+    "resources/read": types.ReadResourceRequest,
+    "prompts/list": types.ListPromptsRequest,
+    "prompts/get": types.GetPromptRequest,
+}
+"""What a client may ask for."""
+
+READERS, WRITERS = 8, 16
+"""Threads, at most: for calls that only read, and for those that may wait for the write lock."""
+PENDING = 256
+"""Calls that write, at most, those in their threads included; one more is told that the board is busy."""
+LOGGED = 300
+"""Characters of a line that the SDK logs; it would quote whole messages."""
 
 
 class Identity:
@@ -66,20 +81,71 @@ class Identity:
 
 
 class Aside:
-    """Threads for what may wait for the write lock, so that pings are answered meanwhile."""
+    """Threads for calls, so that pings are answered meanwhile, and reads are while writes wait for the write lock.
 
-    def __init__(self) -> None:
+    Args:
+        patience: seconds that a write waits for a thread, before it is told that the board is busy.
+    """
+
+    def __init__(self, patience: float) -> None:
         self.running = 0
+        self._pending = 0
+        self._patience = patience
 
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread; a call that is cancelled ends once the function has."""
+    @functools.cached_property
+    def _readers(self) -> anyio.CapacityLimiter:  # made in the event loop, as the others
+        return anyio.CapacityLimiter(READERS)
+
+    @functools.cached_property
+    def _writers(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(WRITERS)
+
+    @functools.cached_property
+    def _turns(self) -> anyio.Semaphore:
+        return anyio.Semaphore(WRITERS)
+
+    async def read(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function that only reads in a thread; a call that is cancelled ends once the function has."""
+        return await self._run(self._readers, function, arguments)
+
+    async def write(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function that may wait for the write lock, as ``read`` does.
+
+        Raises:
+            Busy: too many wait, or this one has waited too long, and has not begun.
+        """
+        if self._pending >= PENDING:
+            raise Busy(f"{PENDING} calls wait for the write lock already")
+        self._pending += 1
+        try:
+            with anyio.move_on_after(self._patience) as scope:
+                await self._turns.acquire()
+            if scope.cancelled_caught:
+                raise Busy("the calls before this one still wait for the write lock")
+            try:
+                return await self._run(self._writers, function, arguments)
+            finally:
+                self._turns.release()
+        finally:
+            self._pending -= 1
+
+    async def _run(self, limiter: anyio.CapacityLimiter, function: Callable[..., Any], arguments: Any) -> Any:
         self.running += 1
         try:
-            answer = await anyio.to_thread.run_sync(function, *arguments)
+            answer = await anyio.to_thread.run_sync(function, *arguments, limiter=limiter)
         finally:
             self.running -= 1
         await anyio.lowlevel.checkpoint()  # cancelled calls must stop here: answering one breaks the SDK
         return answer
+
+
+class Short(logging.Formatter):
+    """What the SDK logs, in one line that is not long."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and below it the traceback, if there is one."""
+        record.msg, record.args = " ".join(record.getMessage()[:LOGGED].split()), None
+        return visible(super().format(record))
 
 
 def serve(board: Board, *, agent: str | None = None, read_only: bool = False, quiet: bool = False) -> NoReturn:
@@ -93,12 +159,15 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
     """
     if quiet:
         logging.disable(logging.CRITICAL)
+    talk = logging.StreamHandler()
+    talk.setFormatter(Short())
+    logging.basicConfig(handlers=[talk], level=logging.WARNING)
     channel = Channel()
     identity = Identity(agent)
     report: Callable[[Exception], object] = repr if quiet else traceback.print_exception
     tools = Tools(board, lambda: identity.name, read_only=read_only, report=report)
-    aside = Aside()
-    server = _server(tools, aside)
+    aside = Aside(board.settings.busy_timeout / SECOND)
+    server = _server(tools, aside, read_only=read_only)
     options = server.create_initialization_options()
 
     def on_request(method: str, params: dict[str, Any]) -> None:
@@ -111,7 +180,7 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
         if not aside.running:  # a cancelled call may still wait for the write lock, and closing would wait for it
             board.close()
 
-    transport = Transport(channel, METHODS, on_request=on_request, on_end=on_end, report=report)
+    transport = Transport(channel, REQUESTS, on_request=on_request, on_end=on_end, report=report)
     leave_on_signals(transport.end)
 
     async def converse() -> None:
@@ -125,7 +194,7 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
     channel.leave(BoardError.exit_code)
 
 
-def _server(tools: Tools, aside: Aside) -> Server[Any, Any]:
+def _server(tools: Tools, aside: Aside, *, read_only: bool) -> Server[Any, Any]:
     server: Server[Any, Any] = Server(NAME, version=__version__)
     offered = [types.Tool.model_validate(tool.to_dict()) for tool in tools.offered()]
 
@@ -137,7 +206,12 @@ def _server(tools: Tools, aside: Aside) -> Server[Any, Any]:
     @server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
     async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         given = server.request_context.request
-        answer = await aside.run(tools.call, name, arguments if given is None else given)
+        tool = definitions.TOOLS.get(name)
+        lane = aside.read if tool is None or tool.reads else aside.write
+        try:
+            answer = await lane(tools.call, name, arguments if given is None else given)
+        except Busy as error:
+            answer = refused(error)
         text = types.TextContent(type="text", text=visible(answer.text))
         return types.CallToolResult(content=[text], isError=answer.refused)
 
@@ -162,11 +236,12 @@ def _server(tools: Tools, aside: Aside) -> Server[Any, Any]:
     @server.read_resource()  # type: ignore[no-untyped-call, untyped-decorator]
     async def read_resource(uri: AnyUrl) -> Iterable[ReadResourceContents]:
         try:
-            return [await aside.run(_resource, tools, str(uri))]
+            return [await aside.read(_resource, tools, str(uri))]
         except BoardError as error:
             code = {"not_found": NOT_FOUND, "invalid_input": types.INVALID_PARAMS}.get(error.code, types.INTERNAL_ERROR)
             raise McpError(types.ErrorData(code=code, message=error.message, data=error.to_dict())) from None
 
+    # A server that only reads offers no way of working.
     @server.list_prompts()  # type: ignore[no-untyped-call, untyped-decorator]
     async def list_prompts() -> list[types.Prompt]:
         queue = types.PromptArgument(name="queue", description=definitions.PROMPT_QUEUE, required=False)
@@ -176,13 +251,14 @@ def _server(tools: Tools, aside: Aside) -> Server[Any, Any]:
             description=definitions.PROMPT_DESCRIPTION,
             arguments=[queue],
         )
-        return [prompt]
+        return [] if read_only else [prompt]
 
     @server.get_prompt()  # type: ignore[no-untyped-call, untyped-decorator]
     async def get_prompt(name: str, arguments: dict[str, str] | None) -> types.GetPromptResult:
         given = arguments or {}
-        if name != definitions.PROMPT:
-            raise _bad_call(f"there is no prompt {name[:60]!r}; there is {definitions.PROMPT}")
+        if read_only or name != definitions.PROMPT:
+            others = "" if read_only else f"; there is {definitions.PROMPT}"
+            raise _bad_call(f"there is no prompt {name[:60]!r}{others}")
         if given.keys() - {"queue"}:
             raise _bad_call(f"{definitions.PROMPT} takes only: queue")
         try:

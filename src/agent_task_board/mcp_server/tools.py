@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import compact, inputs
-from ..errors import BoardError, InvalidInput, NotPermitted
+from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
 from ..identity import Actor
 from ..model import AGENT
 from ..outbox import deliver_soon
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 _NAMED_HERE = {"id": "task_id"}
 """Fields that the service names otherwise than the arguments of tools."""
+HELD_BEFORE = "If you claimed it under another name, as before a restart, pass that name as agent; else choose another."
+"""What to do about a task that one cannot resume since somebody else holds it."""
+HINTS = {
+    "Use `release` to put it back.": "Use release_task to put it back.",
+    "Run `atb tick` once: it brings the board up to date.": "Any tool that writes brings it up to date, as claim_task.",
+}
+"""Hints that the service words for the command line, as they read here."""
 
 
 class Answer:
@@ -57,6 +64,8 @@ class Tools:
         self._agent = agent
         self._read_only = read_only
         self._report = report
+        self._was_there = False
+        self._has_told = board.created
 
     def offered(self) -> list[Tool]:
         """Return the tools that may be called."""
@@ -67,10 +76,10 @@ class Tools:
         try:
             return Answer(self._call(name, given))
         except BoardError as error:
-            return Answer(compact.refusal(_as_sent(error)), refused=True)
+            return refused(self._explained(error))
         except Exception as error:
             self._report(error)
-            return Answer(compact.refusal(BoardError(f"{type(error).__name__}: {error}")), refused=True)
+            return refused(BoardError(f"{type(error).__name__}: {error}"))
 
     def _call(self, name: str, given: Arguments) -> str:
         tool = TOOLS.get(name)
@@ -82,6 +91,7 @@ class Tools:
             raise NotPermitted(
                 f"{name}: this server only reads", hint="A server started without --read-only offers it."
             )
+        self._was_there = self._was_there or self.board.exists()
         found = arguments.read(tool, given)
         if "agent" in found:
             found["agent"] = inputs.agent_name(found["agent"], "agent")
@@ -92,7 +102,16 @@ class Tools:
 
     def missing(self) -> list[str]:
         """Return what to warn of where there is no board: a wrong directory must not look like an empty queue."""
-        return [f"there is no board at {self.board.path} yet"] if self.board.is_missing else []
+        if not self.board.is_missing:
+            return []
+        return [f"there is no board at {self.board.path} {'any more' if self._was_there else 'yet'}"]
+
+    def _explained(self, error: BoardError) -> BoardError:
+        """Return a refusal with what to do where the board has vanished."""
+        if isinstance(error, NotFound) and self.board.is_missing:
+            error.message = self.missing()[0]
+            error.hint = "Nothing was changed. Put the board back, or start this server again: it makes a new one."
+        return error
 
     # The tools
 
@@ -101,7 +120,9 @@ class Tools:
         receipt = self.board.add(
             found.pop("title"), agent=agent if found.get("claim") else None, actor=Actor(agent, AGENT), **found
         )
-        return compact.receipt(receipt, "created")
+        made = [f"made a new board at {self.board.path}"] if self.board.created and not self._has_told else []
+        self._has_told = self._has_told or bool(made)
+        return compact.receipt(receipt, "created", warnings=[*receipt.warnings, *made])
 
     def _claim(self, found: Arguments) -> str:
         agent = found.pop("agent", None) or self._agent()
@@ -112,7 +133,13 @@ class Tools:
         return compact.receipt(grant, "claimed")
 
     def _resume(self, found: Arguments) -> str:
-        return compact.receipt(self.board.resume(found["task_id"], found.get("agent") or self._agent()), "resumed")
+        try:
+            receipt = self.board.resume(found["task_id"], found.get("agent") or self._agent())
+        except Conflict as error:
+            if error.details.get("reason") == "assigned":
+                error.hint = HELD_BEFORE
+            raise
+        return compact.receipt(receipt, "resumed")
 
     def _under_lease(self, verb: Callable[..., Receipt], found: Arguments, done: str, *needed: str) -> str:
         """Call a verb of a holder; whoever has the token acts as the holder, unless the call names another."""
@@ -177,10 +204,11 @@ _TOOLS: dict[str, Callable[[Tools, Arguments], str]] = {
 }
 
 
-def _as_sent(error: BoardError) -> BoardError:
-    """Return a refusal that names an argument as the tools do."""
+def refused(error: BoardError) -> Answer:
+    """Return a refusal that names arguments and tools as clients know them."""
     field = error.details.get("field")
     if field in _NAMED_HERE:
         error.details["field"] = _NAMED_HERE[field]
         error.message = error.message.replace(f"{field}:", f"{_NAMED_HERE[field]}:", 1)
-    return error
+    error.hint = HINTS.get(error.hint, error.hint)
+    return Answer(compact.refusal(error), refused=True)

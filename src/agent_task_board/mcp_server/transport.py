@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import re
 import select
@@ -19,27 +20,53 @@ import threading
 import anyio
 from mcp import types
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from pydantic import ValidationError
 
 from .. import inputs
 from ..errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from typing import Any, NoReturn
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from typing import Any, NoReturn, TypeVar
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from pydantic import BaseModel
+
+    Message = TypeVar("Message", bound=BaseModel)
 
 LINE = 8 * 1024 * 1024
 """Bytes of a message, at most."""
+EDGE = 1_024
+"""Bytes at the beginning and at the end of a line that cannot be read, in which its id is looked for."""
+PART = 65_536
+"""Bytes that are read, and written, at once."""
 GRACE = 0.7
-"""Seconds that the end of input leaves to calls on their way."""
+"""Seconds that the end of input leaves to calls on their way, and to a stream that stands still."""
 LAST_LINE = 0.2
 """Seconds that the end of the process leaves to a line on its way out."""
 PARENT = 2.0
 """Seconds between two looks whether the client is still there."""
 
+NOTIFICATIONS: Mapping[str, type[BaseModel]] = {
+    "notifications/initialized": types.InitializedNotification,
+    "notifications/cancelled": types.CancelledNotification,
+    "notifications/progress": types.ProgressNotification,
+    "notifications/roots/list_changed": types.RootsListChangedNotification,
+}
+"""What a client may tell without asking; all else is passed over."""
+
+_log = logging.getLogger(__name__)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_HANG_UP = getattr(select, "POLLRDHUP", 0)  # of a socket; that of a pipe is told unasked
+_AN_ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")\s*'
+_NO_ID = rb'"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,200}"\s*'
+_ID_FIRST = re.compile(rb"\s*\{\s*(?:" + _NO_ID + rb",\s*)*" + _AN_ID + rb"[,}]")
+_ID_LAST = re.compile(rb",\s*" + _AN_ID + rb"(?:,\s*" + _NO_ID + rb")*\}\s*\Z")
+
+
+class Overlong(bytes):
+    """The beginning and the end of a line that has too many bytes, ``EDGE`` of each."""
 
 
 class Channel:
@@ -51,6 +78,8 @@ class Channel:
         What anybody writes to standard output goes to standard error from here on, and standard input is empty.
         """
         self._in, self._out = os.dup(0), os.dup(1)  # not inherited by children
+        self.moves = 0
+        """How often something came in or went out."""
         self._parent = os.getppid()
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 0)
@@ -62,35 +91,33 @@ class Channel:
         sys.stdout = sys.stderr
         self._writing = threading.Lock()
 
-    def lines(self) -> Iterator[bytes | None]:
-        """Yield each line of input; ``None`` stands for one that was too long. Ends when the client does."""
-        pending, searched, skipping = bytearray(), 0, False
+    def lines(self) -> Iterator[bytes]:
+        """Yield each line of input, without its end; of one that is too long only what ``Overlong`` has."""
+        pending, searched, head = bytearray(), 0, b""
         while chunk := self._chunk():
             pending += chunk
             while (end := pending.find(b"\n", searched)) >= 0:
                 line, searched = bytes(pending[:end]), 0
                 del pending[: end + 1]
-                if not skipping:
-                    yield line if len(line) <= LINE else None
-                skipping = False
+                yield Overlong((head or line[:EDGE]) + line[-EDGE:]) if head or len(line) > LINE else line
+                head = b""
+            if len(pending) > LINE:
+                head = head or bytes(pending[:EDGE])
+            if head:
+                del pending[:-EDGE]
             searched = len(pending)
-            if searched > LINE:
-                if not skipping:
-                    yield None
-                skipping, searched = True, 0
-                pending.clear()
-        if pending and not skipping:
-            yield bytes(pending)
+        if pending:
+            yield Overlong(head + pending) if head else bytes(pending)
 
     def _chunk(self) -> bytes:
-        """Return some input; none at its end, or when the client has died and only others hold its pipe open."""
-        while not select.select([self._in], [], [], PARENT)[0]:
-            if os.getppid() != self._parent:
-                return b""
+        """Return some input; none at its end."""
+        select.select([self._in], [], [])
         try:
-            return os.read(self._in, 65_536)
+            chunk = os.read(self._in, PART)
         except OSError:
             return b""
+        self.moves += 1
+        return chunk
 
     def write(self, line: bytes) -> None:
         """Write a whole line.
@@ -101,7 +128,20 @@ class Channel:
         with self._writing:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.write(self._out, rest) :]
+                try:
+                    rest = rest[os.write(self._out, rest[:PART]) :]
+                except BlockingIOError:  # another program has set the pipe so
+                    select.select([], [self._out], [])
+                self.moves += 1
+
+    def wait_for_the_end(self) -> bool:
+        """Return once the client has closed its end of the input, read or not (``True``), or has died."""
+        poll = select.poll()
+        poll.register(self._in, _HANG_UP)
+        while not poll.poll(PARENT * 1_000):
+            if os.getppid() != self._parent:  # others may hold its pipe open
+                return False
+        return True
 
     def leave(self, code: int) -> NoReturn:
         """End the process, whatever its threads still wait for."""
@@ -116,7 +156,7 @@ class Transport:
 
     Args:
         channel: the client's pipes.
-        methods: the requests that the server knows.
+        requests: the requests that the server knows, and what each must be.
         on_request: is told each of them before the session is.
         on_end: is called at the end, when no call is under way.
         report: takes a fault of our own.
@@ -125,17 +165,19 @@ class Transport:
     def __init__(
         self,
         channel: Channel,
-        methods: frozenset[str],
+        requests: Mapping[str, type[BaseModel]],
         *,
         on_request: Callable[[str, dict[str, Any]], object],
         on_end: Callable[[], object],
         report: Callable[[Exception], object],
     ) -> None:
         self._channel = channel
-        self._methods = methods
+        self._requests = requests
         self._on_request = on_request
         self._on_end = on_end
         self._report = report
+        self._has_begun = False
+        self._is_ending = threading.Event()
         self._unanswered = 0
         self._changed = threading.Condition()
 
@@ -154,6 +196,7 @@ class Transport:
             asyncio.run_coroutine_threadsafe(to_session.send(message), loop).result()
 
         threading.Thread(target=self._read, args=(hand_over,), daemon=True, name="mcp-input").start()
+        threading.Thread(target=self._watch, daemon=True, name="mcp-client").start()
         async with anyio.create_task_group() as group:
             group.start_soon(self._write, from_session)
             yield incoming, outgoing
@@ -161,6 +204,7 @@ class Transport:
 
     def end(self, code: int, grace: float = 0) -> NoReturn:
         """End the process; calls on their way have ``grace`` seconds left."""
+        self._is_ending.set()
         with self._changed:
             idle = self._changed.wait_for(lambda: not self._unanswered, grace)
         if idle:  # else it would wait for them
@@ -172,14 +216,25 @@ class Transport:
     def _read(self, hand_over: Callable[[SessionMessage], None]) -> NoReturn:
         try:
             for line in self._channel.lines():
-                if line is None:
-                    self._refuse(types.INVALID_REQUEST, f"a message has at most {LINE:,} bytes")
+                if isinstance(line, Overlong):
+                    self._refuse(types.INVALID_REQUEST, f"a message has at most {LINE:,} bytes", _id_in(line))
                 elif line.strip():
                     self._take(line, hand_over)
         except Exception as error:
             self._report(error)
             self.end(1)
         self.end(0, GRACE)
+
+    def _watch(self) -> None:
+        """End the process with its client, also when the reading thread stands behind answers that nobody takes."""
+        if not self._channel.wait_for_the_end():
+            self.end(0, GRACE)
+        moves = -1
+        while moves != self._channel.moves:  # what is still in the pipe is answered, as long as anything moves
+            moves = self._channel.moves
+            if self._is_ending.wait(GRACE):
+                return
+        self.end(0)
 
     def _take(self, line: bytes, hand_over: Callable[[SessionMessage], None]) -> None:
         """Pass a line on as a message, or refuse it."""
@@ -188,9 +243,11 @@ class Transport:
         except _Twice as error:
             return self._refuse(types.INVALID_REQUEST, str(error), _id_of(_loads(line, twice=True)))
         except RecursionError:
-            return self._refuse(types.PARSE_ERROR, "nested too deep")
-        except ValueError as error:  # not UTF-8, or not JSON
-            return self._refuse(types.PARSE_ERROR, f"not JSON in UTF-8: {error}")
+            return self._refuse(types.PARSE_ERROR, "nested too deep", _id_in(line))
+        except UnicodeDecodeError as error:
+            return self._refuse(types.PARSE_ERROR, f"not UTF-8: {error.reason} at byte {error.start:,}", _id_in(line))
+        except ValueError as error:
+            return self._refuse(types.PARSE_ERROR, f"not JSON: {error}")
         if not isinstance(message, dict):
             what = "a batch of messages is not supported" if isinstance(message, list) else "a message is an object"
             return self._refuse(types.INVALID_REQUEST, what)
@@ -210,19 +267,42 @@ class Transport:
             metadata = ServerMessageMetadata(request_context=params["arguments"])
             message = {**message, "params": {**params, "arguments": {}}}
         try:
+            inputs.json_text(message.get("params"), "params")
             inputs.json_text(message, "message")
-            known = types.JSONRPCMessage.model_validate(message)
+            if id_ is None:
+                return self._pass_on_notification(_checked(types.JSONRPCNotification, message), hand_over)
+            request = _checked(types.JSONRPCRequest, message)
         except InvalidInput as error:
-            return self._refuse(types.INVALID_REQUEST, error.message, id_)
-        except ValueError:
-            return self._refuse(types.INVALID_REQUEST, "not a JSON-RPC 2.0 message", id_)
-        if id_ is not None:
-            if method not in self._methods:
-                return self._refuse(types.METHOD_NOT_FOUND, f"there is no method {str(method)[:60]!r}", id_)
-            self._on_request(str(method), params if isinstance(params, dict) else {})
-            with self._changed:
-                self._unanswered += 1
-        return hand_over(SessionMessage(known, metadata))
+            wrong = isinstance(error, _Wrong) and error.message.startswith("params")
+            return self._refuse(types.INVALID_PARAMS if wrong else types.INVALID_REQUEST, error.message, id_)
+        known = self._requests.get(request.method)
+        if known is None:
+            return self._refuse(types.METHOD_NOT_FOUND, f"there is no method {request.method[:60]!r}", id_)
+        try:
+            _checked(known, message)
+        except InvalidInput as error:
+            return self._refuse(types.INVALID_PARAMS, error.message, id_)
+        self._has_begun |= request.method == "initialize"
+        if not self._has_begun and request.method != "ping":
+            return self._refuse(types.INVALID_PARAMS, f"{request.method}: a session begins with initialize", id_)
+        self._on_request(request.method, request.params or {})
+        with self._changed:
+            self._unanswered += 1
+        return hand_over(SessionMessage(types.JSONRPCMessage(request), metadata))
+
+    def _pass_on_notification(
+        self, notification: types.JSONRPCNotification, hand_over: Callable[[SessionMessage], None]
+    ) -> None:
+        """Give a notification to the session; nobody waits for an answer to one that is wrong."""
+        known = NOTIFICATIONS.get(notification.method)
+        if known is None or not self._has_begun:
+            return
+        try:
+            _checked(known, notification.model_dump(exclude_none=True))
+        except InvalidInput as error:
+            _log.warning("%s passed over: %s", notification.method, error.message)
+        else:
+            hand_over(SessionMessage(types.JSONRPCMessage(notification)))
 
     def _refuse(self, code: int, what: str, id_: str | int | None = None) -> None:
         answer = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": what}}
@@ -248,6 +328,10 @@ class Transport:
 
 class _Twice(ValueError):
     """An object has a key twice."""
+
+
+class _Wrong(InvalidInput):
+    """A message is not what the protocol says."""
 
 
 def visible(text: str) -> str:
@@ -287,6 +371,29 @@ def _id_of(message: Any) -> str | int | None:
     if isinstance(id_, bool) or not isinstance(id_, (str, int)):
         return None
     return None if isinstance(id_, str) and _SURROGATE.search(id_) else id_
+
+
+def _id_in(line: bytes) -> str | int | None:
+    """Return the id of a request that cannot be read, if it stands at the beginning or the end of its line."""
+    found = _ID_FIRST.match(line[:EDGE]) or (_ID_LAST.search(line[-EDGE:]) if line.lstrip()[:1] == b"{" else None)
+    try:
+        return _id_of({"id": json.loads(found[1])}) if found else None
+    except ValueError:
+        return None
+
+
+def _checked(model: type[Message], message: dict[str, Any]) -> Message:
+    """Return a message as the SDK has it.
+
+    Raises:
+        InvalidInput: it is none; the text says in a line what is wrong, its field first.
+    """
+    try:
+        return model.model_validate(message)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise _Wrong(f"{where[:100]}: {first['msg'][:200]}") from None
 
 
 def _encoded(text: str) -> bytes:
