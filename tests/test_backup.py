@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, BoardError
+from agent_task_board import Board, BoardError, backup
 from agent_task_board.backup import restore
 from agent_task_board.db import APPLICATION_ID, SCHEMA_VERSION
 from agent_task_board.unfinished import PREFIX, sweep, workplace
@@ -29,7 +29,7 @@ from tests.support import MARIA, bring_to, open_board, refused
 from tests.test_store import Disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.synchronize import Barrier, Event
 
     from tests.support import Clock
@@ -186,6 +186,22 @@ def test_backups_of_one_second_are_numbered_on_though_the_first_was_removed(boar
     made = [Path(board.backup(keep=1)["path"]).name for _ in range(3)]
     assert len(set(made)) == 3
     assert names(Path(board.path).parent / "backups") == made[2:]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_directory_without_a_name_is_not_the_working_directory(
+    board: Board, name: str, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.add("first")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with refused("invalid_input") as caught:
+        board.backup(output=name)
+    assert caught.value.details["field"] == "output"
+    with refused("invalid_input") as caught:
+        restore(packed, name)
+    assert caught.value.details["field"] == "data-dir"
+    assert names(tmp_path / "here") == []
 
 
 @pytest.mark.parametrize("keep", [0, -1, "3", True, 2.5])
@@ -521,8 +537,6 @@ def test_restore_never_touches_a_directory_with_anything_in_it(filled: Path, pac
 def test_board_that_appears_while_another_is_restored_there_is_left_alone(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agent_task_board import backup
-
     give_name = backup._give_name
 
     def late(file: str, path: str) -> None:
@@ -597,6 +611,8 @@ BAD: dict[str, Callable[[Path], Parts]] = {
     "another format": lambda packed: said(packed, sound(packed), format=2),
     "another number of tasks": lambda packed: said(packed, sound(packed), tasks=0),
     "another number of events": lambda packed: said(packed, sound(packed), events=0),
+    "a format that is true": lambda packed: said(packed, sound(packed), format=True),
+    "a format that is a fraction": lambda packed: said(packed, sound(packed), format=1.0),
     "another schema than said": lambda packed: said(packed, sound(packed), schema=1),
     "a newer schema": lambda packed: said(packed, board_with(packed, "PRAGMA user_version = 99"), schema=99),
     "no schema": lambda packed: said(packed, board_with(packed, "PRAGMA user_version = 0"), schema=0),
@@ -612,6 +628,38 @@ BAD: dict[str, Callable[[Path], Parts]] = {
         packed,
         board_with(packed, "PRAGMA foreign_keys = OFF", "UPDATE dependency SET task_seq = 7000 WHERE task_seq > 1"),
     ),
+}
+
+NO_TASKS = ("PRAGMA foreign_keys = OFF", "DROP TRIGGER task_is_never_deleted", "DROP TABLE task")
+OTHER_SCHEMAS: dict[str, tuple[str, ...]] = {
+    "a view without end for a table": (
+        *NO_TASKS,
+        "CREATE VIEW task AS WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n) SELECT seq FROM n",
+    ),
+    "a table of other columns": (*NO_TASKS, "CREATE TABLE task (x)"),
+    "a column more": ("ALTER TABLE task ADD COLUMN x TEXT",),
+    "a rule less": (
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET sql = replace(sql, 'AND max_attempts BETWEEN 1 AND 1000', '') WHERE name = 'task'",
+    ),
+    "a table less": ("DROP TABLE tally",),
+    "an index less": ("DROP INDEX task_dedupe",),
+    "a trigger less": ("DROP TRIGGER event_is_never_changed",),
+    "an index on other columns": ("DROP INDEX task_dedupe", "CREATE INDEX task_dedupe ON task (seq)"),
+    "somebody's trigger": ("CREATE TRIGGER t AFTER INSERT ON task BEGIN DELETE FROM request; END",),
+    "a trigger called as a table": ("CREATE TRIGGER task AFTER INSERT ON task BEGIN DELETE FROM request; END",),
+    "somebody's table": ("CREATE TABLE mine (x)",),
+    "a view called as statistics": (
+        *("ANALYZE", "PRAGMA writable_schema = ON"),
+        """
+        UPDATE sqlite_schema SET sql = 'CREATE VIEW sqlite_stat1 AS SELECT 1 AS tbl, 2 AS idx, 3 AS stat', rootpage = 0
+         WHERE name = 'sqlite_stat1'""",
+    ),
+    "somebody's view": ("CREATE VIEW mine AS SELECT 1",),
+    "an index that is unique": ("CREATE UNIQUE INDEX mine ON task (seq)",),
+    "an index on an expression": ("CREATE INDEX mine ON task (lower(title))",),
+    "an index on some rows": ("CREATE INDEX mine ON task (title) WHERE title LIKE 'x%'",),
+    "the number of another schema": ("PRAGMA user_version = 1",),
 }
 
 
@@ -634,6 +682,101 @@ def assert_refused(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", BAD)
 def test_zip_that_is_not_a_sound_backup_is_unusable_and_leaves_nothing(what: str, packed: Path, tmp_path: Path) -> None:
     assert_refused(put_together(BAD[what](packed)), tmp_path)
+
+
+@pytest.mark.parametrize("what", OTHER_SCHEMAS)
+def test_board_of_another_schema_is_not_restored_and_none_of_it_is_run(
+    what: str, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> None:
+        pytest.fail("this reads tables, which may be views")
+
+    monkeypatch.setattr("agent_task_board.backup._refuse_damaged", late)
+    schema = 1 if "PRAGMA user_version = 1" in OTHER_SCHEMAS[what] else SCHEMA_VERSION
+    content = board_with(packed, *OTHER_SCHEMAS[what])
+    assert_refused(put_together(said(packed, content, schema=schema)), tmp_path)
+
+
+@pytest.mark.parametrize("what", OTHER_SCHEMAS)
+def test_board_of_another_schema_is_not_backed_up(what: str, packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "tasks.db").write_bytes(board_with(packed, *OTHER_SCHEMAS[what]))
+    board = open_board(tmp_path)
+    with refused("unusable"):
+        board.backup(output=tmp_path / "out")
+    board.close()
+    assert not (tmp_path / "out").exists() or names(tmp_path / "out") == []
+
+
+def test_plain_index_of_a_user_and_statistics_go_with_a_backup(packed: Path, tmp_path: Path) -> None:
+    content = board_with(packed, "CREATE INDEX mine ON task (title DESC, body)", "ANALYZE")
+    (tmp_path / "tasks.db").write_bytes(content)
+    board = open_board(tmp_path)
+    made = board.backup(output=tmp_path / "out")
+    board.close()
+    restore(made["path"], tmp_path / "new")
+    assert contents(tmp_path / "new") == contents(tmp_path)
+
+
+def test_schemas_of_the_same_words_are_the_same() -> None:
+    due = "CREATE TABLE a (\n  x TEXT  -- why\n) STRICT"
+    endless = "CREATE TABLE a (x TEXT) STRICT /* to the end"
+    for same in (due, "CREATE TABLE a(x TEXT) STRICT", "CREATE TABLE a (/* it's */ x TEXT)--\tSTRICT\nSTRICT", endless):
+        assert backup._same_words(same, due), same
+    others: tuple[object, ...] = (
+        "CREATE TABLE a (x TEXT)",
+        "CREATE TABLE a (x TEXT) -- STRICT",
+        "CREATE TABLE a (\xa0x TEXT) STRICT",
+        "CREATE TABLE a (\vx TEXT) STRICT",
+        "CREATE TABLE a (xTEXT) STRICT",
+        'CREATE TABLE a ("x" TEXT) STRICT',
+        "CREATE TABLE a (x TEXT) STRICT\0",
+        due.encode(),
+        None,
+    )
+    for other in others:
+        assert not backup._same_words(other, due), other
+    assert not backup._same_words("CHECK (a IN ('b c'))", "CHECK (a IN ('b  c'))")
+    assert not backup._same_words("CHECK (a IN ('b' 'c'))", "CHECK (a IN ('b''c'))")
+    assert not backup._same_words("CHECK (a = '--' b)", "CHECK (a = '--' c)")
+
+
+@pytest.mark.parametrize("what", ["before", "behind"])
+def test_zip_with_anything_around_it_is_refused(what: str, packed: Path, tmp_path: Path) -> None:
+    content = packed.read_bytes()
+    assert_refused(b"#!/bin/sh\n" + content if what == "before" else content + b"more", tmp_path)
+
+
+def head_of(packed: Path, *, size: int | None = None) -> bytes:
+    """Return the first page of a board, which says how large the board is."""
+    first = sound(packed)[:4_096]
+    return first if size is None else first[:28] + (size // 4_096).to_bytes(4, "big") + first[32:]
+
+
+LARGE = 64 << 20
+LARGE_ONES: dict[str, Callable[[Path], bytes]] = {
+    "nothing but zeros": lambda packed: bytes(LARGE),
+    "zeros behind a board": lambda packed: head_of(packed).ljust(LARGE, b"\0"),
+    "somebody else's database": lambda packed: (
+        head_of(packed, size=LARGE)[:68] + b"GPKG" + head_of(packed)[72:].ljust(LARGE - 72, b"\0")
+    ),
+    "a newer schema": lambda packed: (
+        head_of(packed, size=LARGE)[:60] + b"\0\0\0\x63" + head_of(packed)[64:].ljust(LARGE - 64, b"\0")
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LARGE_ONES)
+def test_nothing_is_written_of_a_file_whose_beginning_is_no_board(
+    what: str, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def note(path: str, chunks: Iterable[bytes]) -> None:
+        written.append(path)
+
+    monkeypatch.setattr(backup, "_write", note)
+    assert_refused(put_together(said(packed, LARGE_ONES[what](packed))), tmp_path)
+    assert written == []
 
 
 def test_bad_zips_are_bad_in_one_way_only(packed: Path, tmp_path: Path) -> None:
@@ -738,6 +881,7 @@ def test_backup_and_restore_from_the_shell(terminal: Terminal) -> None:
     terminal.refused("invalid_input", "restore", "nowhere.zip", "--data-dir", "other")
     assert terminal.data("backup", "--output", "out", "--keep", "1")["removed"] == 0
     terminal.refused("invalid_input", "backup", "--keep", "0")
+    assert terminal.refused("invalid_input", "backup", "--output", "")["details"]["field"] == "output"
     assert "backup-" in terminal.atb("backup", "--format", "table").text
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shlex
 import shutil
 import sqlite3
 import time
@@ -183,17 +185,34 @@ SPOILS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no open dependencies": ("counters", "error", ("UPDATE task SET open_dependencies = 0",)),
     "an agent who did more": ("counters", "error", ("UPDATE agent SET completed = completed + 1 WHERE name = 'zoe'",)),
     "an agent who did less": ("counters", "error", ("UPDATE agent SET failed = 0",)),
+    "no revision": ("counters", "error", ("DELETE FROM board",)),
+    "a revision of a board without writes": ("counters", "error", ("UPDATE board SET revision = 0",)),
+    "a revision below the number of writes": (
+        "counters",
+        "error",
+        ("UPDATE board SET revision = (SELECT count(*) - 1 FROM event)",),
+    ),
     "no index": ("schema", "error", ("DROP INDEX task_ready",)),
+    "somebody's trigger": ("schema", "error", ("CREATE TRIGGER t AFTER INSERT ON task BEGIN SELECT 1; END",)),
+    "somebody's plain index": ("schema", "note", ("CREATE INDEX mine ON task (title)",)),
+    "an older schema than it has": ("schema", "error", ("PRAGMA user_version = 1",)),
+    "no schema that it says": ("file", "error", ("PRAGMA user_version = 0",)),
+    "a schema below nothing": ("file", "error", ("PRAGMA user_version = -1",)),
     "somebody's table": ("schema", "warning", ("CREATE TABLE mine (x)",)),
     "another index of that name": (
         "schema",
-        "warning",
+        "error",
         ("DROP INDEX task_ready", "CREATE INDEX task_ready ON task (seq)"),
     ),
     "a clock that is behind": (
         "clock",
         "warning",
-        ("UPDATE event SET at = '2030-01-01T00:00:00.000+00:00' WHERE seq = (SELECT max(seq) FROM event)",),
+        (
+            "UPDATE event SET at = '2030-01-01T00:00:00.000+00:00' WHERE seq = (SELECT max(seq) FROM event)",
+            """
+            UPDATE task SET updated_at = (SELECT max(at) FROM event)
+             WHERE seq = (SELECT task_seq FROM event ORDER BY seq DESC LIMIT 1)""",
+        ),
     ),
     "a newer schema": ("file", "error", ("PRAGMA user_version = 99",)),
     "somebody else's file": ("file", "error", ("PRAGMA application_id = 5",)),
@@ -217,6 +236,84 @@ def test_doctor_finds_what_was_spoiled(what: str, life: Board) -> None:
     assert all(one["remedy"] for one in found["findings"] if one["level"] != "ok")
     if before is not None:
         assert contents(os.path.dirname(life.path)) == before
+
+
+def test_board_with_a_view_in_place_of_a_table_is_looked_over_to_an_end(life: Board) -> None:
+    life.close()
+    with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("DROP TABLE event")
+        endless = "WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n) SELECT seq FROM n"
+        connection.execute(f"CREATE VIEW event AS {endless}")
+    said = [one["message"] for one in life.doctor()["findings"] if one["check"] == "schema"]
+    assert any("table event is missing" in one for one in said), said
+    assert any("view event is not one of ours" in one for one in said), said
+
+
+def test_remedy_for_a_table_of_any_name_is_one_command_that_takes_it_away(life: Board) -> None:
+    name = 'it\'s; ""touch"" here'
+    spoil(life, f'CREATE TABLE "{name}" (x)')
+    remedy = findings(life)["schema"]["remedy"]
+    words = shlex.split(remedy.partition("`")[2].partition("`")[0])
+    assert words[:2] == ["sqlite3", life.path]
+    spoil(life, words[2])
+    assert life.doctor()["healthy"]
+
+
+def test_newest_event_that_is_lost_is_missed_where_the_task_tells_of_it(board: Board, clock: Clock) -> None:
+    board.add("first")
+    held = hold(board, "bob", task=bring_to(board, "queued").id)
+    board.heartbeat(held.id, held.token)
+    clock.advance(seconds=1)
+    board.heartbeat(held.id, held.token, note="changes nothing but the time of the latest change")
+    board.comment(held.id, "changes nothing")
+    clock.advance(seconds=1)
+    board.heartbeat(held.id, held.token)
+    assert board.doctor()["healthy"]
+    spoil(board, "DELETE FROM event WHERE seq > (SELECT max(seq) - 2 FROM event)")
+    assert held.id in findings(board, "error")["events"]["message"]
+
+
+def test_imported_history_is_no_trace_of_lost_writes(life: Board, tmp_path: Path) -> None:
+    for task in life.list_tasks(status=["done"]).tasks:
+        for number in range(5):
+            life.comment(task.id, f"remark {number}")
+    target = open_board(tmp_path / "other")
+    out = io.BytesIO()
+    life.export(out)
+    out.seek(0)
+    target.import_tasks(out)
+    assert target.doctor()["healthy"]
+    target.comment(target.list_tasks().tasks[0].id, "seen")
+    assert target.doctor()["healthy"]
+    spoil(target, "UPDATE board SET revision = (SELECT count(*) FROM task)")
+    assert findings(target, "error")["counters"]["fix"] == "counters"
+    target.close()
+
+
+WRONG_SCHEDULES = {
+    "a rule that is none": "cron = '61 * * * *'",
+    "a zone that is none": "zone = 'No/Where'",
+    "a template that is no JSON": "task = '{'",
+    "a template that is no object": "task = '[]'",
+    "a template with a field that is none": """task = '{"title": "a", "colour": "red"}'""",
+    "a template without a title": "task = '{}'",
+    "an instant that is none": "next_at = 'soon'",
+    "a next occurrence before the latest": "last_at = '2999-01-01T00:00:00.000+00:00'",
+}
+
+
+@pytest.mark.parametrize("what", WRONG_SCHEDULES)
+def test_schedule_that_cannot_go_on_is_named(what: str, life: Board) -> None:
+    life.add_schedule("sound", cron="0 9 * * *", task={"title": "a"})
+    life.add_schedule("it's wrong", cron="0 9 * * *", task={"title": "a {date}"})
+    assert life.doctor()["healthy"]
+    wrong = f"UPDATE schedule SET {WRONG_SCHEDULES[what]} WHERE name <> 'sound'"
+    spoil(life, "PRAGMA ignore_check_constraints = ON", wrong)
+    [found] = [one for one in life.doctor()["findings"] if one["check"] == "schedules"]
+    assert found["level"] == "error"
+    assert "it's wrong" in found["message"]
+    assert found["remedy"].startswith("`atb schedule remove 'it'\"'\"'s wrong'`")
 
 
 def test_finding_names_a_few_tasks_and_counts_the_others(board: Board) -> None:
@@ -390,6 +487,18 @@ def test_counters_are_counted_anew_after_a_backup(what: str, life: Board, tmp_pa
     assert after["tally"] == kept
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM board", "UPDATE board SET revision = 3"])
+def test_revision_that_was_lost_goes_on_above_any_that_was_given_out(statement: str, life: Board) -> None:
+    given_out = life.revision()
+    spoil(life, statement)
+    assert "revision" in " ".join(life.doctor(fix="counters")["fixed"]["did"])
+    assert life.revision() > given_out + 1_000_000
+    now = life.revision()
+    life.add("goes on")
+    assert life.revision() > now
+    assert "revision" not in " ".join(life.doctor(fix="counters")["fixed"]["did"])
+
+
 @pytest.mark.parametrize("fix", doctor.FIXES)
 def test_repair_that_nothing_asks_for_changes_nothing(fix: str, life: Board) -> None:
     before = contents(os.path.dirname(life.path))
@@ -507,7 +616,9 @@ def test_doctor_from_the_shell(terminal: Terminal) -> None:
     assert error["details"]["healthy"] is False
     assert [one["check"] for one in error["details"]["findings"]] == list(doctor.CHECKS)
     assert terminal.process("doctor").code == 8
-    assert "counters" in terminal.atb("doctor", "--format", "table").err
+    unwell = terminal.atb("doctor", "--format", "table")
+    assert "counters" in unwell.err
+    assert all(f"\n{check} " in f"\n{unwell.text}" for check in doctor.CHECKS)
 
     done = terminal.data("doctor", "--fix", "counters")
     assert done["healthy"] is True

@@ -255,6 +255,19 @@ def test_a_schedule_that_cannot_go_on_holds_up_no_other_and_is_named(board: Boar
     assert "No/Where" in warnings[0]
 
 
+def test_a_template_that_somebody_spoiled_can_be_seen_and_removed(board: Board, clock: Clock) -> None:
+    board.add_schedule("links", cron=QUARTERLY, task=TITLE, zone="UTC")
+    for spoiled in ("{", "[]"):
+        with board._db.write() as tx:
+            tx.execute("UPDATE schedule SET task = ?", (spoiled,))
+        clock.advance(minutes=15)
+        warnings: list[str] = []
+        assert board.tick(warnings=warnings)["created"] == 0
+        assert "'links'" in warnings[0]
+        assert str(board.schedule("links")["task"]) == spoiled
+    assert board.remove_schedule("links")["name"] == "links"
+
+
 # Many at once
 
 

@@ -122,6 +122,18 @@ def database_of_another_program_without_tables(path: Path) -> None:
     connection.close()
 
 
+def board_that_says_no_schema(path: Path) -> None:
+    make_board(path.parent)
+    with raw(path.parent) as connection:
+        connection.execute("PRAGMA user_version = 0")
+
+
+def board_of_a_schema_below_nothing(path: Path) -> None:
+    make_board(path.parent)
+    with raw(path.parent) as connection:
+        connection.execute("PRAGMA user_version = -1")
+
+
 def newer_schema(path: Path) -> None:
     make_board(path.parent)
     with raw(path.parent) as connection:
@@ -161,6 +173,8 @@ NOT_A_BOARD: list[Callable[[Path], None]] = [
     foreign_database,
     foreign_wal_database,
     database_of_another_program_without_tables,
+    board_that_says_no_schema,
+    board_of_a_schema_below_nothing,
     newer_schema,
     newer_schema_in_delete_mode,
     directory_instead,

@@ -16,11 +16,11 @@ import zipfile
 import zlib
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 
 from . import inputs, instants
 from ._version import __version__
-from .db import APPLICATION_ID, FILE, SCHEMA_VERSION, _quote, refuse
+from .db import APPLICATION_ID, FILE, SCHEMA_VERSION, _quote, migrate, refuse
 from .errors import InvalidInput, NotFound, Unusable
 from .unfinished import PREFIX, make_directory, sweep, sync_directory, workplace
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from .db import Database
     from .service import Board
+
+    Fault = tuple[str, str, str]
 
 FOLDER = "backups"
 METADATA = "metadata.json"
@@ -47,13 +49,36 @@ _MALFORMED = (
 """What the library raises at a ZIP that is none, or was made to do harm."""
 _COUNTS = ("size", "schema", "tasks", "events")
 
+_HEADER = struct.Struct(">16sH10xI28xI4xI28x")
+"""The first bytes of a SQLite file: magic, page size, pages, user_version, application_id
+(https://www.sqlite.org/fileformat.html, section 1.3)."""
+_END_OF_ZIP = 22
+_STEPS = 1_000_000
+"""Steps of SQLite within which the schema of any board is read."""
+
+MISSING, ALTERED, ADDED, TOLERATED = "missing", "altered", "added", "tolerated"
+_WORDS = re.compile(
+    r"""(?:'[^']*')+|(?:"[^"]*")+|(?:`[^`]*`)+|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)|[ \t\n\f\r]+|\w+|.""",
+    re.ASCII | re.DOTALL,
+)
+_PLAIN_INDEX = re.compile(
+    r"CREATE INDEX \w+ ON \w+ \( \w+(?: (?:ASC|DESC))?(?: , \w+(?: (?:ASC|DESC))?)* \)", re.ASCII | re.IGNORECASE
+)
+_STATISTICS = {  # what ANALYZE makes
+    "sqlite_stat1": "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "sqlite_stat4": "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+}
+
 
 def backup(board: Board, *, output: str | os.PathLike[str] | None = None, keep: int | None = None) -> dict[str, Any]:
     """Do what ``Board.backup`` promises."""
     if keep is not None:
         inputs.integer(keep, "keep", 1, KEEP_HIGH)
     database = board._db
-    directory = os.path.join(database.directory, FOLDER) if output is None else os.path.abspath(os.fspath(output))
+    if output is None:
+        directory = os.path.join(database.directory, FOLDER)
+    else:  # an empty name would be the working directory
+        directory = os.path.abspath(inputs.line(os.fspath(output), "output", inputs.PATH))
     if not database.exists():
         raise NotFound(f"there is no board at {database.path}")
 
@@ -101,7 +126,8 @@ def restore(path: str | os.PathLike[str], data_dir: str | os.PathLike[str]) -> d
         InvalidInput: no such file, or the directory is not empty.
         Unusable: the file is not a whole and sound backup, or of a newer schema; or the disk is full.
     """
-    source, directory = os.fspath(path), os.path.abspath(os.fspath(data_dir))
+    source = os.fspath(path)
+    directory = os.path.abspath(inputs.line(os.fspath(data_dir), "data-dir", inputs.PATH))
     if not os.path.isfile(source):  # a pipe would be waited for
         raise InvalidInput(f"zip: {source[:200]}: no such file", field="zip")
     _refuse_unless_empty(directory)
@@ -156,6 +182,7 @@ def _store(
             with closing(sqlite3.connect(file, isolation_level=None)) as copy:
                 copy.execute("PRAGMA synchronous = OFF")  # the ZIP is what is brought to disk
                 copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # without it the copy would need shared memory
+                copy.execute("PRAGMA trusted_schema = OFF")
                 fill(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
                 about = _about(copy, file)
@@ -172,10 +199,16 @@ def _about(copy: sqlite3.Connection, path: str) -> dict[str, Any]:
     """Check a copy and say what is in it.
 
     Raises:
-        Unusable: it is damaged, and so is the board.
+        Unusable: it is damaged, or no backup that could be restored, and so is the board.
     """
-    _refuse_damaged(copy, path)
     schema = copy.execute("PRAGMA user_version").fetchone()[0]
+    for kind, type_, name in schema_faults(copy, schema):
+        if kind != TOLERATED:
+            raise Unusable(
+                f"the board cannot be backed up: {in_words(kind, type_, name)}",
+                hint="Such a backup would not be restored. `atb doctor` names all that is wrong, and what to do.",
+            )
+    _refuse_damaged(copy, path)
     tasks = copy.execute("SELECT count(*) FROM task").fetchone()[0]
     events, newest = copy.execute("SELECT count(*), max(at) FROM event").fetchone()
     schedules = copy.execute("SELECT count(*) FROM schedule").fetchone()[0] if schema > 1 else 0
@@ -267,6 +300,9 @@ def _unpack(source: str, file: str, directory: str) -> dict[str, Any]:
     try:
         with open(source, "rb") as opened, zipfile.ZipFile(_Careful(opened)) as packed:
             board, said = _members(packed, source)
+            opened.seek(-_END_OF_ZIP, os.SEEK_END)
+            if min(board.header_offset, said.header_offset) or opened.read(4) != b"PK\5\6":
+                raise _not_one(source, "there is something before or behind the ZIP")
             about = _metadata(packed, said, source)
             if board.file_size != about["size"]:
                 raise _not_one(source, f"{FILE} has another size than {METADATA} says")
@@ -275,7 +311,10 @@ def _unpack(source: str, file: str, directory: str) -> dict[str, Any]:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory)
             hashing = sha256()
             with packed.open(board) as member:
-                _write(file, _limited(member, about["size"], hashing.update, source))
+                chunks = _limited(member, about["size"], hashing.update, source)
+                first = next(chunks, b"")
+                _identify(first, about, source)  # before anything is written: it may be very large
+                _write(file, chain([first], chunks))
     except _MALFORMED as error:
         raise _not_one(source, str(error)[:200] or type(error).__name__) from error
     if hashing.hexdigest() != about.get("sha256"):
@@ -317,7 +356,7 @@ def _metadata(packed: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) -> 
         text = b"".join(_limited(opened, member.file_size, len, source))
     try:
         about: dict[str, Any] = inputs.parse_object(text.decode(), METADATA)
-        if about.get("format") != FORMAT:
+        if type(about.get("format")) is not int or about["format"] != FORMAT:  # True and 1.0 are equal to 1
             raise _not_one(source, f"{METADATA} has another format than {FORMAT}; a newer program may have made it")
         for key in _COUNTS:
             inputs.integer(about.get(key), key, 0, 2**62)
@@ -339,8 +378,30 @@ def _limited(member: IO[bytes], size: int, seen: Callable[[bytes], object], sour
         raise _not_one(source, "a part of it has another size than it says")
 
 
+def _identify(first: bytes, about: dict[str, Any], source: str) -> None:
+    """Look whether a file that begins with these bytes may be the board that the metadata speaks of.
+
+    Raises:
+        Unusable: it is not.
+    """
+    magic, page, pages, schema, application_id = _HEADER.unpack(first[: _HEADER.size].ljust(_HEADER.size, b"\0"))
+    if magic != b"SQLite format 3\0" or application_id != APPLICATION_ID:
+        raise _not_one(source, f"{FILE} is not a task board")
+    if pages * (65_536 if page == 1 else page) != about["size"]:
+        raise _not_one(source, f"{FILE} has another size than it says itself")
+    if schema < 1 or schema >= 1 << 31:
+        raise _not_one(source, f"{FILE} has no schema")
+    if schema > SCHEMA_VERSION:
+        raise Unusable(
+            f"{source} has schema {schema}, and this program knows {SCHEMA_VERSION}",
+            hint="Install the newest agent-task-board, then restore again.",
+        )
+
+
 def _check(file: str, about: dict[str, Any], source: str) -> None:
     """Look whether an unpacked file is the board that the metadata speaks of, and sound.
+
+    The schema comes first: a table may be a view without end, and a trigger somebody's program.
 
     Raises:
         Unusable: it is not.
@@ -349,16 +410,12 @@ def _check(file: str, about: dict[str, Any], source: str) -> None:
         with closing(sqlite3.connect(f"file://{_quote(file)}?mode=ro", uri=True, isolation_level=None)) as copy:
             copy.execute("PRAGMA trusted_schema = OFF")
             copy.execute("PRAGMA cell_size_check = ON")
+            copy.set_progress_handler(lambda: 1, _STEPS)
             schema = copy.execute("PRAGMA user_version").fetchone()[0]
-            if copy.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-                raise _not_one(source, f"{FILE} is not a task board")
-            if schema < 1:
-                raise _not_one(source, f"{FILE} has no schema")
-            if schema > SCHEMA_VERSION:
-                raise Unusable(
-                    f"{source} has schema {schema}, and this program knows {SCHEMA_VERSION}",
-                    hint="Install the newest agent-task-board, then restore again.",
-                )
+            for kind, type_, name in schema_faults(copy, schema):
+                if kind != TOLERATED:
+                    raise _not_one(source, in_words(kind, type_, name))
+            copy.set_progress_handler(None, 0)
             _refuse_damaged(copy, source)
             if copy.execute("PRAGMA foreign_key_check").fetchone() is not None:
                 raise _not_one(source, "a reference in it leads nowhere")
@@ -395,6 +452,58 @@ def _refuse_unless_empty(directory: str) -> None:
                 hint="Name a new directory with --data-dir; a backup never replaces a board.",
                 field="data-dir",
             )
+
+
+# Schemas
+
+
+def schema_faults(connection: sqlite3.Connection, version: int) -> list[Fault]:
+    """Hold the schema of a file against the one that this program makes, of that number; nothing in it is run.
+
+    Words are compared, so that a migration may get another comment. One thing more is tolerated, since it runs
+    nothing: a plain index on columns. What ANALYZE makes is no fault at all.
+
+    Returns:
+        ``(kind, type, name)`` of each fault; ``kind`` is ``missing``, ``altered``, ``added`` or ``tolerated``.
+    """
+    asked = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, 0, version)
+        due = {(row[0], row[1]): (row[2], row[3]) for row in fresh.execute(asked)}
+    faults, seen = [], set()
+    for type_, name, table, sql in connection.execute(asked):
+        key = (type_, name)
+        if key in due and key not in seen:
+            seen.add(key)
+            if table != due[key][0] or not _same_words(sql, due[key][1]):
+                faults.append((ALTERED, type_, name))
+        elif type_ == "index" and _PLAIN_INDEX.fullmatch(" ".join(_words(sql))):
+            faults.append((TOLERATED, type_, str(name)))
+        elif type_ != "table" or sql is None or _STATISTICS.get(name) != sql:
+            faults.append((ADDED, str(type_), str(name)))
+    return sorted([(MISSING, *key) for key in due.keys() - seen] + faults)
+
+
+def in_words(kind: str, type_: str, name: str) -> str:
+    """Say what a fault of a schema is."""
+    said = {
+        MISSING: "is missing",
+        ALTERED: "is not as this program makes it",
+        ADDED: "is not one of ours",
+        TOLERATED: "is not one of ours",
+    }
+    return f"the {type_[:20]} {name[:60]} {said[kind]}"
+
+
+def _same_words(sql: object, due: str | None) -> bool:
+    return sql == due or (due is not None and _words(sql) == _words(due))
+
+
+def _words(sql: object) -> list[str]:
+    """Split SQL as SQLite does, comments and spaces left out; what is no text, or too long to be ours, has no words."""
+    if not isinstance(sql, str) or len(sql) > 65_536:
+        return []
+    return [word for word in _WORDS.findall(sql) if word[0] not in " \t\n\f\r" and word[:2] not in ("--", "/*")]
 
 
 # Files

@@ -279,7 +279,7 @@ class _Session:
         """Return the schema version of the open file; 0 for a file without any table.
 
         Raises:
-            Unusable: the file is not a board, or a newer program made it.
+            Unusable: the file is not a board, or says not of which schema, or a newer program made it.
         """
         connection, path = self.connection, self.database.path
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -297,6 +297,13 @@ class _Session:
                 f"{path} has schema {version}, and this program knows {SCHEMA_VERSION}",
                 hint="Install the newest agent-task-board; this file was left as it is.",
             )
+        if version < 1:  # else its tables would be made once more
+            if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                raise Unusable(
+                    f"{path} is a task board, and does not say of which schema",
+                    hint="Stop all writers and restore the newest backup; this file was left as it is.",
+                )
+            return 0
         return version
 
     def roll_back(self) -> None:
@@ -386,16 +393,16 @@ def _same_secret(stored: str | None, given: str) -> bool:
     return stored is not None and compare_digest(stored, given)
 
 
-def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the schema from ``version`` to the newest, inside the caller's write transaction."""
+def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> None:
+    """Bring the schema from ``version`` to ``until``, inside the caller's write transaction."""
     folder = os.path.join(os.path.dirname(__file__), "migrations")
     for file in sorted(os.listdir(folder)):
-        if file.endswith(".sql") and int(file[:4]) > version:
+        if file.endswith(".sql") and version < int(file[:4]) <= until:
             with open(os.path.join(folder, file), encoding="utf-8") as source:
                 for statement in _statements(source.read()):
                     connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA user_version = {until}")
 
 
 def _statements(script: str) -> list[str]:

@@ -5,18 +5,20 @@ Looking writes nothing. A repair is made only when it is asked for by name, and 
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sqlite3
 import stat
-from contextlib import closing, suppress
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from operator import itemgetter
 
 from . import inputs, instants
-from .backup import FOLDER
+from .backup import ADDED, FOLDER, TOLERATED, in_words, schema_faults
 from .core import in_brief
-from .db import FILE, SCHEMA_VERSION, Database, migrate
+from .db import FILE, SCHEMA_VERSION, Database
 from .errors import BoardError, Unusable
 from .filesystem import shared_type
 from .fold import differences, fold
@@ -42,6 +44,7 @@ LARGE_LOG = 256 << 20
 """Bytes of a write-ahead log that is no longer a matter of course."""
 STUCK = instants.HOUR
 FROM_A_BACKUP = "Stop all writers and restore the newest backup that is whole: `atb restore ZIP --data-dir NEW`."
+BY_HAND = "If nobody needs it, stop all writers and take it away: `sqlite3 {path} {statement}`."
 REPORT = "Nothing should be able to do this; please report it, with the output of `atb doctor`."
 
 
@@ -88,6 +91,7 @@ class _Look:
                 return
             session = database.session()
             tx = session.connection
+            tx.execute("PRAGMA trusted_schema = OFF")
             tx.execute("BEGIN")
             version = session.check_identity()
             tx.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -108,12 +112,18 @@ class _Look:
                 yield _finding("file", WARNING, text, "Run `atb tick` once: it brings the board up to date.")
             else:
                 yield _finding("file", OK, f"{self.path} is a board of schema {version}")
+            for name, check in _OF_THE_FILE.items():
+                yield from _guarded(name, check, tx)
+            yield from _guarded("schema", _schema, tx, version, self.path)
+            if not _has_our_tables(tx, version):  # a view in place of a table may never end
+                return
             for name, check in _OF_ANY_SCHEMA.items():
                 yield from _guarded(name, check, tx)
             yield from _guarded("clock", _clock, tx, self.now)
             if version == SCHEMA_VERSION:
                 for name, check in _OF_THIS_SCHEMA.items():
                     yield from _guarded(name, check, tx)
+                yield from _guarded("schedules", _schedules, tx, self.board)
                 yield from _guarded("outbox", _outbox, tx, self.now)
         finally:
             session.roll_back()
@@ -267,21 +277,36 @@ def _foreign_keys(tx: sqlite3.Connection) -> Iterator[Finding]:
         yield _finding("foreign_keys", ERROR, f"rows that refer to nothing: {where}", FROM_A_BACKUP)
 
 
-def _schema(tx: sqlite3.Connection) -> Iterator[Finding]:
-    asked = "SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    there = {row[0]: (row[1], row[2]) for row in tx.execute(asked)}
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        migrate(fresh, 0)
-        due = {row[0]: (row[1], row[2]) for row in fresh.execute(asked)}
-    for name in sorted(due.keys() - there.keys()):
-        text = f"the {due[name][0]} {name} is missing"
-        yield _finding("schema", ERROR, text, FROM_A_BACKUP)
-    for name in sorted(there.keys() - due.keys()):
-        text = f"the {there[name][0]} {name} is not one of ours"
-        yield _finding("schema", WARNING, text, f"If nobody needs it: DROP {there[name][0].upper()} {name}.")
-    for name in sorted(name for name in due.keys() & there.keys() if due[name] != there[name]):
-        text = f"the {there[name][0]} {name} is not as this program makes it"
-        yield _finding("schema", WARNING, text, REPORT)
+def _schema(tx: sqlite3.Connection, version: int, path: str) -> Iterator[Finding]:
+    for kind, type_, name in schema_faults(tx, version):
+        text = in_words(kind, type_, name)
+        if kind == TOLERATED:
+            yield _finding("schema", NOTE, text, "Nothing, if somebody needs it; it makes writing a little slower.")
+        elif kind == ADDED:
+            statement = f"DROP {type_.upper()} " + '"{}"'.format(name.replace('"', '""'))
+            remedy = BY_HAND.format(path=shlex.quote(path), statement=shlex.quote(statement))
+            level = ERROR if type_ == "trigger" else WARNING  # it takes part in every write
+            yield _finding("schema", level, f"{text}, and keeps the board from being backed up", remedy)
+        else:
+            yield _finding("schema", ERROR, text, FROM_A_BACKUP)
+
+
+def _has_our_tables(tx: sqlite3.Connection, version: int) -> bool:
+    try:
+        return not any(
+            type_ == "table" and kind not in (ADDED, TOLERATED) for kind, type_, _ in schema_faults(tx, version)
+        )
+    except sqlite3.Error:
+        return True  # damaged; each check says so itself
+
+
+_UNTOLD = """
+    SELECT id FROM task
+      JOIN (SELECT task_seq AS of, max(seq) AS newest FROM event
+             WHERE kind NOT IN ('commented', 'hook_delivered', 'hook_failed') GROUP BY task_seq) ON of = task.seq
+      JOIN event ON event.seq = newest
+     WHERE event.kind <> 'imported' AND event.at <> task.updated_at"""
+"""SQL: tasks that changed at an instant of which no event tells; an import brings that instant along."""
 
 
 def _events(tx: sqlite3.Connection) -> Iterator[Finding]:
@@ -289,6 +314,8 @@ def _events(tx: sqlite3.Connection) -> Iterator[Finding]:
     if count and (first, last) != (1, count):
         text = f"{count:,} events are there, numbered {first:,} to {last:,}: some are lost"
         yield _finding("events", ERROR, text, FROM_A_BACKUP)
+    if ids := _some(tx, _UNTOLD):
+        yield _finding("events", ERROR, f"the newest events of a task are lost: {ids}", FROM_A_BACKUP)
 
 
 def _folds(tx: sqlite3.Connection) -> Iterator[Finding]:
@@ -381,6 +408,20 @@ _DONE_BY = """
       FROM attempt GROUP BY agent"""
 
 
+_WRITES = """
+    SELECT count(*) FROM event LEFT JOIN
+           (SELECT task_seq, max(seq) AS since FROM event WHERE kind = 'imported' GROUP BY task_seq) USING (task_seq)
+     WHERE seq >= coalesce(since, 0) AND kind NOT IN ('hook_delivered', 'hook_failed')"""
+"""SQL: the least that the board's revision can be. What an import brought along was counted on another board."""
+_LEAP = 1 << 32
+
+
+def _revision(tx: sqlite3.Connection) -> tuple[int | None, int]:
+    """Return the revision, ``None`` if it is lost, and the least that it can be."""
+    row = tx.execute("SELECT revision FROM board").fetchone()
+    return None if row is None else row[0], tx.execute(_WRITES).fetchone()[0]
+
+
 def _counters(tx: sqlite3.Connection) -> Iterator[Finding]:
     kept = "SELECT queue, status, tasks FROM tally WHERE tasks <> 0"
     off = f"SELECT * FROM ({_TALLY} EXCEPT {kept}) UNION SELECT * FROM ({kept} EXCEPT {_TALLY})"
@@ -395,6 +436,12 @@ def _counters(tx: sqlite3.Connection) -> Iterator[Finding]:
                 IS NOT (coalesce(seen.completed, 0), coalesce(seen.failed, 0), coalesce(seen.expired, 0))""",
         ),
     }
+    revision, least = _revision(tx)
+    if revision is None or revision < least:
+        said = "lost" if revision is None else f"{revision:,}, below the {least:,} that its events ask for"
+        yield _finding(
+            "counters", ERROR, f"the revision of the board is {said}", "`atb doctor --fix counters`", "counters"
+        )
     for what, which in counts.items():
         if which:
             yield _finding("counters", ERROR, f"{what}: {which}", "`atb doctor --fix counters`", "counters")
@@ -406,6 +453,24 @@ def _clock(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
     if ahead > instants.SECOND:
         text = f"the newest event is {instants.format_length(ahead)} ahead of this machine's clock"
         yield _finding("clock", WARNING, text, "Set the clock: leases, waits and schedules go by it.")
+
+
+def _schedules(tx: sqlite3.Connection, board: Board) -> Iterator[Finding]:
+    from . import recurrence, schedules
+
+    for row in tx.execute("SELECT name, cron, zone, task, next_at, last_at FROM schedule ORDER BY key"):
+        try:
+            recurrence.check(row["cron"], row["zone"])
+            schedules._check(board, json.loads(row["task"]), row["zone"])
+            last, following = (at and instants.from_text(at) for at in (row["last_at"], row["next_at"]))
+            wrong = "its next occurrence is not behind its latest" if last and following and following <= last else None
+        except BoardError as error:
+            wrong = error.message
+        except (ValueError, TypeError, RecursionError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+        if wrong:
+            remedy = f"`atb schedule remove {shlex.quote(row['name'])}`, then add it again."
+            yield _finding("schedules", ERROR, f"the schedule {row['name']} makes no tasks: {wrong}", remedy)
 
 
 def _outbox(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
@@ -429,16 +494,18 @@ def _some(tx: sqlite3.Connection, query: str) -> str:
     return ", ".join(found[:NAMED]) + (", and more" if len(found) > NAMED else "")
 
 
-_OF_ANY_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
+_OF_THE_FILE: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
     "integrity": _integrity,
     "foreign_keys": _foreign_keys,
+}
+
+_OF_ANY_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
     "events": _events,
     "dependencies": _dependencies,
 }
 """Checks that need no column of a later schema than the first."""
 
 _OF_THIS_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
-    "schema": _schema,
     "folds": _folds,
     "attempts": _attempts,
     "counters": _counters,
@@ -447,13 +514,14 @@ _OF_THIS_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = 
 _FINE = {
     "integrity": "SQLite finds the file whole",
     "foreign_keys": "every reference leads somewhere",
+    "schema": "tables, indexes and triggers are as this program makes them",
     "events": "the numbers of the events have no gap",
     "dependencies": "no tasks wait for each other",
     "clock": "the clock is not behind the newest event",
-    "schema": "tables, indexes and triggers are as this program makes them",
     "folds": "every task is what its events say",
     "attempts": "no two leases of a task overlap",
     "counters": "every counter is right",
+    "schedules": "every schedule can be read",
     "outbox": "no delivery to a hook is stuck",
 }
 
@@ -465,6 +533,12 @@ CHECKS = ("sqlite", "filesystem", "permissions", "log", "unfinished", "config", 
 
 def _fix_counters(look: _Look) -> list[str]:
     with look.board._db.write() as tx:
+        revision, least = _revision(tx)
+        lost = revision is None or revision < least
+        if lost:  # above any that was given out: whoever has seen one compares it for equality
+            tx.execute(
+                "INSERT OR REPLACE INTO board (id, revision) VALUES (1, ?)", (max(revision or 0, least) + _LEAP,)
+            )
         tx.execute("DELETE FROM tally")
         tx.execute(f"INSERT INTO tally (queue, status, tasks) {_TALLY}")
         tasks = tx.execute(
@@ -483,6 +557,7 @@ def _fix_counters(look: _Look) -> list[str]:
         "counted the tasks of every queue anew",
         f"counted the open dependencies of {len(tasks):,} tasks anew",
         f"counted the attempts of {len(agents):,} agents anew",
+        *(["set the revision of the board to one that was never given out"] if lost else []),
     ]
 
 

@@ -244,7 +244,10 @@ def _make_one(board: Board, tx: sqlite3.Connection, row: sqlite3.Row, at: str, n
     """Make the task of one occurrence, unless it is there; return how many tasks were made."""
     if tx.execute("SELECT 1 FROM task WHERE schedule_id = ? AND occurrence_at = ?", (row["id"], at)).fetchone():
         return 0  # it came in with an import
-    fields = _fill(board, json.loads(row["task"]), at, row["zone"])
+    template = _template(row["task"])
+    if not isinstance(template, dict):
+        raise InvalidInput("task: is not a JSON object", field="task")
+    fields = _fill(board, template, at, row["zone"])
     fields |= {"schedule_id": row["id"], "occurrence_at": at, "dedupe_key": f"schedule {row['id']} {at}"}
     if board._key_holder(tx, fields["dedupe_key"]) is not None:
         fields["dedupe_key"] = None
@@ -328,13 +331,21 @@ def _after(cron: str, zone: str, instant: int, row: sqlite3.Row | None = None) -
     return None if following is None else instants.to_text(following)
 
 
+def _template(text: str) -> Any:
+    """Return a stored template; one that is no JSON as its text, so that it can be seen and removed."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def _schedule(row: sqlite3.Row) -> Schedule:
     return {
         "id": row["id"],
         "name": row["name"],
         "cron": row["cron"],
         "zone": row["zone"],
-        "task": json.loads(row["task"]),
+        "task": _template(row["task"]),
         "catch_up": row["catch_up"],
         "paused": row["paused_at"] is not None,
         "paused_at": row["paused_at"],

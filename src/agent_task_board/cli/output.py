@@ -102,6 +102,10 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
             from . import tables
 
             _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            if "findings" in error.details:  # a doctor's: what is well is worth seeing, too
+                from .command import Reply
+
+                _write(tables.page(Reply(error.details, page="doctor")))
             sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
     except OSError:  # nobody listens; the exit code still tells
         discard()

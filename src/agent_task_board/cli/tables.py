@@ -299,7 +299,7 @@ def _schedules(data: dict[str, Any], zone: str) -> list[str]:
             "paused" if schedule["paused"] else _local(schedule["next_at"], zone),
             _local(schedule["last_at"], zone),
             schedule["made"],
-            schedule["task"]["title"],
+            schedule["task"]["title"] if isinstance(schedule["task"], dict) else schedule["task"],
         )
         for schedule in schedules
     ]
