@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tests.serving import InThread
 
+CHROMIUM = os.environ.get("ATB_CHROMIUM")
+REQUIRED = os.environ.get("ATB_REQUIRE_BROWSER") == "1"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync "
@@ -72,7 +74,7 @@ def chromium() -> Iterator[Browser]:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
         raise MissingBrowserError("the Python package playwright is not installed") from None
-    path = os.environ.get("ATB_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    path = CHROMIUM or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         raise MissingBrowserError(f"none of {', '.join(NAMES)} is on the path, and ATB_CHROMIUM names none")
     expect.set_options(timeout=PATIENCE)
@@ -110,7 +112,7 @@ def axe() -> str:
 
 def do_without(reason: str) -> NoReturn:
     """Skip the test, or fail it where nothing may be missing."""
-    if os.environ.get("ATB_REQUIRE_BROWSER") == "1":
+    if REQUIRED:
         pytest.fail(reason)
     pytest.skip(reason)
 

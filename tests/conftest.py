@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are processors: many tests wait for processes, browsers and disks."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
     order = {name: place for place, name in enumerate(LONGEST)}
@@ -38,16 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what the developer's shell says about boards and agents out of the tests."""
-    for name in (
-        "ATB_ACTOR",
-        "ATB_AGENT",
-        "ATB_CONFIG",
-        "ATB_DATA_DIR",
-        "ATB_FORMAT",
-        "ATB_TOKEN",
-        "NO_COLOR",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.startswith("ATB_") or name == "NO_COLOR":
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -24,6 +24,9 @@ KEPT = re.compile(r"PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|\w+_proxy|LANG|LC_\w+|TMP
 INSTALL = 600
 """Seconds that an installation may take on a slow network."""
 
+PASTED = os.environ.get("ATB_PASTED")
+"""The command that `.ci/run` has pasted."""
+
 SMALL = "tests/test_backoff.py -p no:cacheprovider"
 """What pytest is told by its own variable, so that the README's command runs one file and not itself again."""
 
@@ -96,7 +99,7 @@ def test_first_command_sets_up_from_nothing_and_ends_in_the_proof(copy: Path, ma
 def test_second_command_installs_what_the_tests_need_and_runs_them(copy: Path, machine: dict[str, str]) -> None:
     command = marked("tests")
     assert command == "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]' && .venv/bin/pytest -q"
-    if os.environ.get("ATB_PASTED") == command:  # `.ci/run` pasted it, in a clone: this very run is what came of it
+    if command == PASTED:  # `.ci/run` pasted it, in a clone: this very run is what came of it
         assert os.path.samefile(sys.prefix, ROOT / ".venv")
         return
     done = paste(command, copy, {**machine, "PYTEST_ADDOPTS": SMALL}, INSTALL)
