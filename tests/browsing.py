@@ -247,6 +247,15 @@ def go(page: Page, path: str) -> None:
     page.evaluate("path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path)
 
 
+def expect_query(page: Page, state: dict[str, str]) -> None:
+    """Wait until the query of the page's address is this state; it follows what is seen, a moment later."""
+    page.wait_for_url(lambda url: _query_of(url) == state)
+
+
 def query(page: Page) -> dict[str, str]:
     """Return the query of the page's address: the state that it keeps there."""
-    return {name: value for name, [value] in parse_qs(urlsplit(page.url).query).items()}
+    return _query_of(page.url)
+
+
+def _query_of(url: str) -> dict[str, str]:
+    return {name: value for name, [value] in parse_qs(urlsplit(url).query).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import signal
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import agent_task_board
 from tests.support import Clock, open_board
 
 if TYPE_CHECKING:
@@ -25,7 +27,13 @@ test_setup
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the processes that tests start, also where this one was told to ignore it."""
+    """Let Ctrl-C reach the processes that tests start, also where this one was told to ignore it; compile the sources.
+
+    A fresh clone has no bytecode, and where none is to be written each of thousands of processes would make its own.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        compileall.compile_dir(Path(__file__).parent, quiet=2)
+        compileall.compile_dir(Path(agent_task_board.__file__).parent, quiet=2)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
