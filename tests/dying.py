@@ -43,7 +43,8 @@ def kill_at_every_step(
     raise AssertionError
 
 
-def _run_and_die(step: int, place: str, told: int, act: Callable[..., object], arguments: tuple[object, ...]) -> None:
+def reaper(step: int, told: int) -> Callable[[str], None]:
+    """Return a function that tells each step begun, and kills this process just before the one of that number."""
     steps = count()
 
     def begin(what: str) -> None:
@@ -51,18 +52,29 @@ def _run_and_die(step: int, place: str, told: int, act: Callable[..., object], a
         if next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def watch(event: str, given: tuple[Any, ...]) -> None:
-        if event in _CHANGES and place in str(given[0]):
-            begin(f"{event} {os.path.basename(str(given[1 if event == 'os.link' else 0]))}")
+    return begin
 
+
+def trace_statements(begin: Callable[[str], None]) -> None:
+    """Let every connection that this process opens from now on tell each statement before it runs."""
     connect = sqlite3.connect
 
-    def connect_traced(*given: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*given, **options)
+    def connect_traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
         connection.set_trace_callback(begin)
         return connection
 
     sqlite3.connect = connect_traced  # type: ignore[assignment]
+
+
+def _run_and_die(step: int, place: str, told: int, act: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    begin = reaper(step, told)
+
+    def watch(event: str, given: tuple[Any, ...]) -> None:
+        if event in _CHANGES and place in str(given[0]):
+            begin(f"{event} {os.path.basename(str(given[1 if event == 'os.link' else 0]))}")
+
+    trace_statements(begin)
     sys.addaudithook(watch)
     act(place, *arguments)
     begin("return")

@@ -7,7 +7,6 @@ import random
 import select
 import shutil
 import signal
-import sqlite3
 import sys
 from collections import Counter
 from itertools import count
@@ -17,6 +16,7 @@ import pytest
 
 from agent_task_board import Board
 from agent_task_board.settings import Hooks
+from tests.dying import reaper, trace_statements
 from tests.processes import Stage, assert_sound, contents, exit_code, in_fork, kill_after, raw
 from tests.support import MARIA, Clock, open_board
 
@@ -136,29 +136,12 @@ def test_every_verb_that_writes_is_killed_below() -> None:
 # One process for each step of a verb
 
 
-def trace_statements(begin: Callable[[str], None]) -> None:
-    """Let every connection that this process opens from now on tell each statement before it runs."""
-    connect = sqlite3.connect
-
-    def connect_traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **options)
-        connection.set_trace_callback(begin)
-        return connection
-
-    sqlite3.connect = connect_traced  # type: ignore[assignment]
-
-
 def run_and_die(step: int, verb: str, directory: str, ids: Ids, told: int) -> None:
     """Run a verb and kill this process just before its step of that number; tell each step begun.
 
     A step is a statement, also one inside a trigger, or the opening of a file.
     """
-    steps = count()
-
-    def begin(what: str) -> None:
-        os.write(told, what.strip().split("\n")[0][:100].encode(errors="replace") + b"\n")
-        if next(steps) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+    begin = reaper(step, told)
 
     def opening(event: str, arguments: tuple[Any, ...]) -> None:
         if event in ("open", "os.mkdir") and str(arguments[0]).startswith(directory):

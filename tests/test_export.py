@@ -17,9 +17,9 @@ import pytest
 from agent_task_board import Board
 from agent_task_board.cli import transfer
 from tests.command_line import EXIT_CODES, TASK_KEYS, Terminal, program
+from tests.dying import trace_statements
 from tests.processes import Stage, contents, exit_code, in_fork
 from tests.support import bring_to, everything, open_board, refused
-from tests.test_crash import trace_statements
 from tests.test_store import Disk
 
 if TYPE_CHECKING:

@@ -433,7 +433,7 @@ def test_board_that_vanishes_is_missed_and_not_replaced_by_an_empty_one(tmp_path
 
 
 def test_board_that_vanishes_is_not_replaced_by_the_web_server_either(tmp_path: Path) -> None:
-    with process(tmp_path, "serve", "--port", "0") as serving:
+    with running([sys.executable, "-m", "agent_task_board", "serve", "--port", "0"], tmp_path) as serving:
         assert serving.stdout is not None
         url = json.loads(serving.stdout.readline())["data"]["url"]
         (tmp_path / "data").rename(tmp_path / "gone")
@@ -450,25 +450,29 @@ def test_board_that_vanishes_is_not_replaced_by_the_web_server_either(tmp_path: 
 def test_web_server_starts_while_another_process_holds_the_write_lock(tmp_path: Path) -> None:
     with open_board(tmp_path / "data") as board:
         board.make()
-    with locked(tmp_path), process(tmp_path, "serve", "--port", "0") as serving:
+    with (
+        locked(tmp_path),
+        running([sys.executable, "-m", "agent_task_board", "serve", "--port", "0"], tmp_path) as serving,
+    ):
         assert serving.stdout is not None
         assert json.loads(serving.stdout.readline())["ok"]
 
 
 @contextlib.contextmanager
-def process(directory: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``atb`` as long as the block lasts."""
+def running(words: list[str], directory: Path, given: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program as long as the block lasts."""
     with subprocess.Popen(
-        [sys.executable, "-m", "agent_task_board", *words],
+        words,
+        stdin=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=directory,
         env=environment(directory),
-    ) as running:
+    ) as process:
         try:
-            yield running
+            yield process
         finally:
-            running.kill()
+            process.kill()
 
 
 # The end
@@ -552,21 +556,9 @@ def orphan(directory: Path) -> Iterator[None]:
             os.kill(int((directory / "pid").read_text()), signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def stuffed(directory: Path, given: int, *before: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a server with this standard input, and ask it for more than fits into its output, which nobody reads."""
-    with subprocess.Popen(
-        [*before, *command("--quiet")],
-        stdin=given,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=directory,
-        env=environment(directory),
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def stuffed(directory: Path, given: int, *before: str) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """Start a server with this standard input, to be asked for more than fits into its output, which nobody reads."""
+    return running([*before, *command("--quiet")], directory, given)
 
 
 MANY = [

@@ -37,8 +37,6 @@ TEMPLATE: dict[str, Any] = {
 }
 """The fields of a task that a template may have, and ``due_in``: a length of time after the occurrence."""
 DUE_IN = "due_in"
-PREVIEW = 1_000
-"""Occurrences that a preview shows, at most."""
 CATCH_UP = 1_000
 _DUE_HIGH = 366 * instants.DAY
 _LATEST = 253_402_214_400_000  # the last day of the year 9999 begins: a sample that is as long as any
@@ -110,7 +108,7 @@ def preview_schedule(board: Board, name: str, *, count: int = 10) -> list[dict[s
     """Do what ``Board.preview_schedule`` promises."""
     from . import recurrence
 
-    inputs.integer(count, "count", 1, PREVIEW)
+    inputs.integer(count, "count", 1, recurrence.COUNT)
     with board._db.read() as tx:
         row = _row(tx, name)
         now = board._clock()
