@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_task_board.db import FILE
+from agent_task_board.storage.db import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

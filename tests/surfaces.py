@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from urllib.parse import urlencode
 
-from agent_task_board.core import Core
+from agent_task_board.board.core import Core
 from agent_task_board.errors import Conflict
 from agent_task_board.identity import Actor
 from agent_task_board.mcp_server import tools

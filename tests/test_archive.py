@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, BoardError, Settings, archive, instants
+from agent_task_board import Board, BoardError, Settings, instants
+from agent_task_board.board import archive
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
 from tests.processes import SPAWN, Stage, assert_sound, contents, meet, run_together

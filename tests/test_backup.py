@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, BoardError, backup
-from agent_task_board.backup import restore
-from agent_task_board.db import APPLICATION_ID, SCHEMA_VERSION
-from agent_task_board.unfinished import PREFIX, sweep, workplace
+from agent_task_board import Board, BoardError
+from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
+from agent_task_board.storage.workdir import PREFIX, sweep, workplace
+from agent_task_board.upkeep import backup
+from agent_task_board.upkeep.backup import restore
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
 from tests.processes import SPAWN, Stage, assert_sound, contents, meet, raw, run_together
@@ -377,7 +378,7 @@ def test_disk_that_fills_up_while_the_board_is_unpacked_leaves_nothing(
     disk = Disk(path)
     try:
         disk.fill()
-        monkeypatch.setattr("agent_task_board.backup._free", lambda _: None)
+        monkeypatch.setattr("agent_task_board.upkeep.backup._free", lambda _: None)
         with refused("unusable") as caught:
             restore(packed, path / "new")
         assert "space" in caught.value.hint
@@ -691,7 +692,7 @@ def test_board_of_another_schema_is_not_restored_and_none_of_it_is_run(
     def late(*_: object) -> None:
         pytest.fail("this reads tables, which may be views")
 
-    monkeypatch.setattr("agent_task_board.backup._refuse_damaged", late)
+    monkeypatch.setattr("agent_task_board.upkeep.backup._refuse_damaged", late)
     schema = 1 if "PRAGMA user_version = 1" in OTHER_SCHEMAS[what] else SCHEMA_VERSION
     content = board_with(packed, *OTHER_SCHEMAS[what])
     assert_refused(put_together(said(packed, content, schema=schema)), tmp_path)

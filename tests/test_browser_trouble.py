@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_task_board import Actor, snapshot
+from agent_task_board import Actor
+from agent_task_board.board import snapshot
 from tests import showcase
 from tests.browsing import column, expect, go, query, task_page
 from tests.serving import serving

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNKNOWN = "01JDXAAAAAAAAAAAAAAAAA7Q2Z"
 ACTUAL = ["status", "version", "claimed_by", "claimed_at", "lease_expires_at"]
 SABOTAGED = """
-import agent_task_board.queries
+import agent_task_board.board.queries
 def stats(*_, **__):
     raise ZeroDivisionError("a fault of our own")
 agent_task_board.queries.Queries.stats = stats

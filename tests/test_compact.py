@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from agent_task_board import Board, compact, errors
+from agent_task_board import Board, errors
 from agent_task_board.model import STATUSES, Lease, Receipt, Task
+from agent_task_board.text import compact
 from tests import showcase
 from tests.compact_reader import VERBS, Unreadable, parts, read
 from tests.support import MARIA, Clock, bring_to, open_board, refused

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, Settings, config, core, instants
+from agent_task_board import Board, Settings, config, instants
+from agent_task_board.board import core
 from tests.support import MARIA, refused
 
 if TYPE_CHECKING:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, Settings, doctor, fold
+from agent_task_board import Board, Settings
+from agent_task_board.board import history as fold
 from agent_task_board.settings import Hooks
-from agent_task_board.unfinished import PREFIX
+from agent_task_board.storage.workdir import PREFIX
+from agent_task_board.upkeep import doctor
 from tests.command_line import Terminal
 from tests.old_boards import turn_into_schema_1
 from tests.processes import contents, kill_after

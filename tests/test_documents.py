@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import agent_task_board
-from agent_task_board import core, errors, inputs, instants, model
+from agent_task_board import errors, inputs, instants, model
+from agent_task_board.board import core
 from agent_task_board.cli import find, parsing, reference
 from agent_task_board.cli.registry import MODULES
 from agent_task_board.errors import BoardError
@@ -156,7 +157,7 @@ def test_schema_page_makes_the_very_tables_that_a_board_has(board: Board) -> Non
 
 def test_schema_page_keeps_the_comments_of_the_migrations() -> None:
     page = read("docs/schema.sql")
-    for migration in (SOURCES / "migrations").glob("*.sql"):
+    for migration in (SOURCES / "storage" / "migrations").glob("*.sql"):
         for comment in re.findall(r"--.*", migration.read_text(encoding="utf-8")):
             assert comment in page
 

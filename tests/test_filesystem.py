@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_task_board import filesystem
-from agent_task_board.filesystem import SHARED, shared_type
+from agent_task_board.storage import filesystem
+from agent_task_board.storage.filesystem import SHARED, shared_type
 from tests.support import open_board, refused
 
 if TYPE_CHECKING:

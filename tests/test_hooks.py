@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, Settings, config, hooks, instants, outbox, turnstile, webhook
+from agent_task_board import Board, Settings, config, instants
+from agent_task_board.hooks import command as hooks
+from agent_task_board.hooks import outbox, webhook
 from agent_task_board.settings import Hooks
+from agent_task_board.storage import turnstile
 from tests.command_line import Terminal
 from tests.processes import Stage, exit_code, in_fork, kill_after, run_together
 from tests.serving import eventually, process, serving

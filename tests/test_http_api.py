@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from agent_task_board import Actor, snapshot
+from agent_task_board import Actor
+from agent_task_board.board import snapshot
 from agent_task_board.model import STATUSES
 from agent_task_board.web import documentation, fields, openapi, stream
 from agent_task_board.web.routes import ANSWERS, ROUTES

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board
-from agent_task_board.backup import restore
-from agent_task_board.db import SCHEMA_VERSION
+from agent_task_board.storage.db import SCHEMA_VERSION
+from agent_task_board.upkeep.backup import restore
 from tests.dying import kill_at_every_step
 from tests.old_boards import turn_into_schema_1
 from tests.processes import SPAWN, Stage, assert_sound, contents, meet, raw, run_together
@@ -179,7 +179,7 @@ def test_a_damaged_older_board_is_not_migrated(old: Path, monkeypatch: pytest.Mo
     def damaged(*_: object) -> None:
         raise sqlite3.DatabaseError("malformed")
 
-    from agent_task_board import backup
+    from agent_task_board.upkeep import backup
 
     monkeypatch.setattr(backup, "_refuse_damaged", damaged)
     board = open_board(old)

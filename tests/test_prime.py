@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_task_board import Board, briefing
-from agent_task_board.briefing import text
+from agent_task_board import Board
 from agent_task_board.setup import hooks
+from agent_task_board.text import briefing
+from agent_task_board.text.briefing import text
 from tests.command_line import TASK_KEYS, Terminal
 from tests.support import Clock, bring_to, everything, hold, open_board
 

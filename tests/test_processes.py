@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, BoardError, claiming
+from agent_task_board import Board, BoardError
+from agent_task_board.board import claiming
 from tests.processes import SPAWN, Stage, assert_sound, exit_code, in_fork, meet, raw, run_together
 from tests.support import open_board
 

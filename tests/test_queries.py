@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor, Board, Settings
+from agent_task_board.board.queries import ORDERS
 from agent_task_board.model import LONG_KEYS
-from agent_task_board.queries import ORDERS
 from tests.support import MARIA, STATUSES, bring_to, everything, hold, open_board, refused
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agent_task_board import instants, recurrence
+from agent_task_board import instants
+from agent_task_board.schedules import recurrence
 from tests.support import refused
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -460,7 +461,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_libraries_of_time_zones_and_cron_load_only_when_asked() -> None:
-    loaded = "import sys, agent_task_board.recurrence; print(*{'croniter', 'zoneinfo'} & set(sys.modules))"
+    loaded = "import sys, agent_task_board.schedules.recurrence; print(*{'croniter', 'zoneinfo'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "\n"
 
 

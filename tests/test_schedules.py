@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Actor, Board, recurrence
+from agent_task_board import Actor, Board
 from agent_task_board.instants import from_text, to_text
+from agent_task_board.schedules import recurrence
 from agent_task_board.settings import Settings
 from tests.command_line import Terminal
 from tests.processes import SPAWN, run_together

@@ -83,7 +83,7 @@ def test_command_loads_only_what_it_needs(terminal: Terminal, floor: set[str], c
 def test_compact_text_is_loaded_only_for_those_who_ask_for_it(terminal: Terminal, floor: set[str]) -> None:
     asked = terminal.process("list", code=RUN, ATB_FORMAT="compact")
     loaded = set(asked.err.split()) - floor
-    assert loaded - OURS - THEIRS == {"agent_task_board.cli.reads", "agent_task_board.compact"}
+    assert loaded - OURS - THEIRS == {"agent_task_board.cli.reads", "agent_task_board.text.compact"}
     assert asked.text.startswith("atb1 list\n")
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import agent_task_board
 from agent_task_board import Board, BoardError, Settings
-from agent_task_board.db import APPLICATION_ID, SCHEMA_VERSION
+from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
 from tests.processes import LIMIT, Stage, assert_sound, contents, kill_after, raw
 from tests.support import MARIA, open_board, refused
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.support import Clock
 
-SCHEMA = Path(agent_task_board.__file__).parent / "migrations" / "0001_initial.sql"
+SCHEMA = Path(agent_task_board.__file__).parent / "storage" / "migrations" / "0001_initial.sql"
 
 
 def make_board(directory: Path) -> str:

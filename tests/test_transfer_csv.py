@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent_task_board import transfer_csv
-from agent_task_board.transfer_csv import COLUMNS, SPECIAL
+from agent_task_board.transfer import csv as transfer_csv
+from agent_task_board.transfer.csv import COLUMNS, SPECIAL
 from tests.support import bring_to, everything, open_board, refused
 
 if TYPE_CHECKING:

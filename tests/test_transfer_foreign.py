@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board.core import is_ulid
-from agent_task_board.foreign import id_of
+from agent_task_board.board.core import is_ulid
+from agent_task_board.transfer.foreign import id_of
 from tests.support import everything, kinds, refused
 
 if TYPE_CHECKING:

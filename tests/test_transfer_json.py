@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_task_board import inputs, json_stream
+from agent_task_board import inputs
 from agent_task_board.errors import InvalidInput
+from agent_task_board.transfer import json_stream
 from tests.support import refused
 
 ARRAYS = ("tasks", "events")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_task_board import turnstile
-from agent_task_board.turnstile import Turnstile
+from agent_task_board.storage import turnstile
+from agent_task_board.storage.turnstile import Turnstile
 from tests.processes import LIMIT, Stage, assert_sound, exit_code, in_fork
 from tests.support import open_board
 

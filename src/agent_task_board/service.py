@@ -23,8 +23,8 @@ The methods live beside what they are about, and ``Board`` puts them together:
 
 from __future__ import annotations
 
-from .editing import Editing
-from .queries import Queries
+from .board.editing import Editing
+from .board.queries import Queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO
 
-    from .briefing import Briefing
+    from .board.snapshot import Snapshot
     from .identity import Actor
     from .model import Receipt, Schedule
-    from .snapshot import Snapshot
-    from .transfer import Imported
+    from .text.briefing import Briefing
+    from .transfer.importing import Imported
 
 
 class Board(Editing, Queries):
@@ -66,7 +66,7 @@ class Board(Editing, Queries):
         Returns:
             ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
         """
-        from .ticking import tick
+        from .upkeep.ticking import tick
 
         return tick(self, [] if warnings is None else warnings)
 
@@ -90,13 +90,13 @@ class Board(Editing, Queries):
             InvalidInput: the rule, the zone or the template is malformed, or the rule's date never comes.
             Conflict: there is a schedule of that name.
         """
-        from .schedules import add_schedule
+        from .schedules.registry import add_schedule
 
         return add_schedule(self, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
 
     def schedules(self) -> list[Schedule]:
         """Return every schedule, by name."""
-        from .schedules import list_schedules
+        from .schedules.registry import list_schedules
 
         return list_schedules(self)
 
@@ -106,7 +106,7 @@ class Board(Editing, Queries):
         Raises:
             NotFound: no such schedule.
         """
-        from .schedules import show_schedule
+        from .schedules.registry import show_schedule
 
         return show_schedule(self, name)
 
@@ -116,7 +116,7 @@ class Board(Editing, Queries):
         Raises:
             NotFound: no such schedule.
         """
-        from .schedules import preview_schedule
+        from .schedules.registry import preview_schedule
 
         return preview_schedule(self, name, count=count)
 
@@ -126,7 +126,7 @@ class Board(Editing, Queries):
         Raises:
             NotFound: no such schedule.
         """
-        from .schedules import pause_schedule
+        from .schedules.registry import pause_schedule
 
         return pause_schedule(self, name)
 
@@ -136,7 +136,7 @@ class Board(Editing, Queries):
         Raises:
             NotFound: no such schedule.
         """
-        from .schedules import resume_schedule
+        from .schedules.registry import resume_schedule
 
         return resume_schedule(self, name)
 
@@ -146,7 +146,7 @@ class Board(Editing, Queries):
         Raises:
             NotFound: no such schedule.
         """
-        from .schedules import remove_schedule
+        from .schedules.registry import remove_schedule
 
         return remove_schedule(self, name)
 
@@ -166,7 +166,7 @@ class Board(Editing, Queries):
         Returns:
             ``{"archived"}``, how many; with ``dry_run``, how many it would be, and nothing is written.
         """
-        from .archive import archive
+        from .board.archive import archive
 
         return archive(self, older_than, status=status, dry_run=dry_run, actor=actor)
 
@@ -177,7 +177,7 @@ class Board(Editing, Queries):
             NotFound: no such task.
             Conflict: it is not in the archive.
         """
-        from .archive import unarchive
+        from .board.archive import unarchive
 
         return unarchive(self, task, actor=actor)
 
@@ -195,7 +195,7 @@ class Board(Editing, Queries):
             NotFound: there is no board.
             Unusable: the board is damaged, the disk full, or the directory cannot be written; nothing is left behind.
         """
-        from .backup import backup
+        from .upkeep.backup import backup
 
         return backup(self, output=output, keep=keep)
 
@@ -209,7 +209,7 @@ class Board(Editing, Queries):
             ``{"findings", "healthy"}``: each finding has ``check level message remedy fix``, and a board with one
             of level ``error`` is not healthy. With ``fix`` also ``fixed``: ``{"name", "backup", "did"}``.
         """
-        from .doctor import doctor
+        from .upkeep.doctor import doctor
 
         return doctor(self, fix, config)
 
@@ -236,7 +236,7 @@ class Board(Editing, Queries):
         Raises:
             InvalidInput: a malformed element (its place and field are named), an unknown dependency, a circle.
         """
-        from .transfer import import_tasks
+        from .transfer.importing import import_tasks
 
         return import_tasks(self, source, actor, file_format=file_format, dry_run=dry_run, progress=progress)
 
@@ -260,13 +260,13 @@ class Board(Editing, Queries):
             InvalidInput: the path leads to no file.
             Unusable: the file cannot be written, as on a full disk; nothing of it is left behind.
         """
-        from .export import export
+        from .transfer.export import export
 
         return export(self, target, file_format=file_format, bom=bom, progress=progress)
 
     def snapshot(self, known: Snapshot | None = None) -> Snapshot:
         """Return the board as one JSON text; ``known`` itself when that still holds, which costs next to nothing."""
-        from .snapshot import take
+        from .board.snapshot import take
 
         return take(self, known)
 
@@ -275,6 +275,6 @@ class Board(Editing, Queries):
 
         Tokens are not in it: ``resume`` gives the holder of a task a new one. Costs the same on any board.
         """
-        from .briefing import take
+        from .text.briefing import take
 
         return take(self, agent)

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from agent_task_board import Board
-from agent_task_board.turnstile import Turnstile
+from agent_task_board.storage.turnstile import Turnstile
 from tests.benchmarks.measuring import Measured, row
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from agent_task_board import Board
-from agent_task_board.snapshot import _OBJECT
+from agent_task_board.board.snapshot import _OBJECT
 from tests.benchmarks.measuring import Measured, in_turn, row
 
 if TYPE_CHECKING:

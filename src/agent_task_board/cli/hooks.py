@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import outbox
 from ..errors import InvalidInput
+from ..hooks import outbox
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False

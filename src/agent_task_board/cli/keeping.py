@@ -47,8 +47,8 @@ def _restore_arguments(parser: Parser) -> None:
 
 
 def _restore(call: Call) -> Reply:
-    from ..backup import restore
-    from ..db import SCHEMA_VERSION
+    from ..storage.db import SCHEMA_VERSION
+    from ..upkeep.backup import restore
 
     made = restore(call.args.zip, call.config.data_dir)
     warnings = [f"made a new board at {made['path']}"]

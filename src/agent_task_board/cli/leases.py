@@ -15,7 +15,7 @@ def _receipt(call: Call, receipt: Receipt, verb: str) -> Reply:
     """Return the answer of a verb; ``verb`` is what became of the task, as compact text has it."""
 
     def in_brief(warnings: list[str]) -> str:
-        from .. import compact
+        from ..text import compact
 
         return compact.receipt(receipt, verb, warnings=warnings)
 
@@ -30,7 +30,7 @@ def _receipt(call: Call, receipt: Receipt, verb: str) -> Reply:
 
 def _nothing_ready(reasons: list[str]) -> Reply:
     def in_brief(warnings: list[str]) -> str:
-        from .. import compact
+        from ..text import compact
 
         return compact.nothing(warnings)
 

@@ -29,7 +29,7 @@ def _prime_arguments(parser: Parser) -> None:
 
 
 def _prime(call: Call) -> Reply:
-    from ..briefing import text
+    from ..text.briefing import text
 
     args = call.args
     if args.hook is not None:
@@ -50,8 +50,8 @@ def _answer(call: Call) -> str:
     """Return what a hook prints: one JSON object, or nothing."""
     import json
 
-    from ..briefing import text
     from ..setup import hooks
+    from ..text.briefing import text
 
     client, start = call.args.client, call.args.hook == hooks.START
     asked = hooks.read_input(None if sys.stdin is None else sys.stdin.buffer)

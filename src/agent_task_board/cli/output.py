@@ -95,7 +95,7 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
         elif style == HOOK:
             _talk([f"{error.code}: {error.message}"], quiet=quiet)
         elif style == "compact":
-            from .. import compact
+            from ..text import compact
 
             _write(compact.refusal(error, warnings=warnings))
         else:

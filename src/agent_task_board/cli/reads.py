@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from ..board.queries import ORDERS
 from ..errors import InvalidInput
-from ..queries import ORDERS
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..board.queries import TaskPage
     from ..model import Attention
-    from ..queries import TaskPage
     from .parsing import Parser
 
 PAUSE = 0.25
@@ -51,7 +51,7 @@ def _list(call: Call) -> Reply:
         return Reply(_page(call, limit).to_dict(), page="tasks", zone=call.config.settings.timezone)
     if args.full:
         raise InvalidInput("full: compact text shows whole tasks one at a time", hint="Use `atb show`.", field="full")
-    from .. import compact
+    from ..text import compact
 
     return _in_brief(
         call,
@@ -103,7 +103,7 @@ def _show(call: Call) -> Reply:
     if not call.is_compact:
         _refuse_budget(call)
         return Reply(call.board.show(call.args.id), page="task", zone=call.config.settings.timezone)
-    from .. import compact
+    from ..text import compact
 
     found = call.board.show(call.args.id)
     return _in_brief(

@@ -12,7 +12,8 @@ import re
 import sys
 import tempfile
 
-from .. import db, errors
+from .. import errors
+from ..storage import db
 from . import find, parsing
 from .registry import GROUPS
 

@@ -137,7 +137,7 @@ def _comment(call: Call) -> Reply:
     event = call.board.comment(call.args.id, call.args.text, actor=call.actor())
 
     def in_brief(warnings: list[str]) -> str:
-        from .. import compact
+        from ..text import compact
 
         return compact.commented(event, warnings=warnings)
 

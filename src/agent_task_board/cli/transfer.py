@@ -8,9 +8,9 @@ import sys
 import time
 
 from ..errors import InvalidInput, Unusable
-from ..export import FORMATS as WRITTEN
-from ..export import is_of_the_board
-from ..transfer import FORMATS as READ
+from ..transfer.export import FORMATS as WRITTEN
+from ..transfer.export import is_of_the_board
+from ..transfer.importing import FORMATS as READ
 from . import output
 from .command import Call, Command, Reply
 

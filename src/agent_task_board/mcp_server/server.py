@@ -16,10 +16,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.shared.exceptions import McpError
 
-from .. import compact, inputs
+from .. import inputs
 from .._version import __version__
 from ..errors import BoardError, Busy, InvalidInput
 from ..instants import SECOND
+from ..text import compact
 from . import definitions
 from .tools import Tools, refused
 from .transport import Channel, Transport, leave_on_signals, visible

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .. import compact, inputs
+from .. import inputs
 from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
+from ..hooks.outbox import deliver_soon
 from ..identity import Actor
 from ..model import AGENT
-from ..outbox import deliver_soon
+from ..text import compact
 from . import arguments
 from .definitions import LIST_TOKENS, PAGE, TASK_TOKENS, TOOLS
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
-    from ..briefing import Briefing
+    from ..text.briefing import Briefing
 
 START, STOP = "session-start", "stop"
 EVENTS = {
@@ -154,7 +154,7 @@ def may_remind(asked: Mapping[str, Any]) -> bool:
 
 def stopped(client: str, found: Briefing) -> dict[str, Any] | None:
     """Return what makes a client's agent go on once more, since it still holds leases; ``None``: let it stop."""
-    from ..compact import endings, instant, word
+    from ..text.compact import endings, instant, word
 
     tasks, count = found["holds"]["tasks"], found["holds"]["count"]
     if not tasks:

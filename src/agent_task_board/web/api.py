@@ -6,12 +6,13 @@ import json
 import os
 import threading
 
-from .. import compact, inputs
+from .. import inputs
 from .._version import __version__
 from ..errors import InvalidInput
+from ..hooks.outbox import deliver_soon
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
-from ..outbox import deliver_soon
+from ..text import compact
 from .messages import JSON, TEXT, Response, envelope, gzip
 
 TYPE_CHECKING = False
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..board.snapshot import Snapshot
     from ..model import Receipt
     from ..service import Board
-    from ..snapshot import Snapshot
     from .messages import Head
 
     Handler = Callable[["Call"], Response]

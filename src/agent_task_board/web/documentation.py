@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from .. import inputs
+from ..board.queries import EVENT_LIMIT
 from ..model import JSON_KEYS
-from ..queries import EVENT_LIMIT
 from .routes import ANSWERS, ROUTES
 from .stream import STREAMS
 from .wire import BODY, BODY_TIME, HEADER, HEADER_TIME, IDLE

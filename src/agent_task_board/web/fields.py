@@ -6,10 +6,11 @@ it to clients, and a test holds the two together.
 
 from __future__ import annotations
 
-from .. import compact, inputs
+from .. import inputs
+from ..board.queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
 from ..errors import BoardError, InvalidInput
 from ..model import STATUSES
-from ..queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
+from ..text import compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from . import instants
-from .archive import archive_by_age
-from .core import BATCH
-from .outbox import deliver_due
-from .schedules import run_due
+from .. import instants
+from ..board.archive import archive_by_age
+from ..board.core import BATCH
+from ..hooks.outbox import deliver_due
+from ..schedules.registry import run_due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .service import Board
+    from ..service import Board
 
 
 def tick(board: Board, warnings: list[str]) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 
-from . import identity, inputs, instants
-from .db import Database
-from .errors import Conflict, InvalidInput, LeaseLost, NotFound
-from .model import ACTOR_KINDS, AGENT, COLUMNS, LEASED, SYSTEM, Lease, Receipt, Task, task_rows
-from .settings import Hooks, Settings
+from .. import identity, inputs, instants
+from ..errors import Conflict, InvalidInput, LeaseLost, NotFound
+from ..model import ACTOR_KINDS, AGENT, COLUMNS, LEASED, SYSTEM, Lease, Receipt, Task, task_rows
+from ..settings import Hooks, Settings
+from ..storage.db import Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Self
 
-    from .identity import Actor
-    from .model import TaskRow
+    from ..identity import Actor
+    from ..model import TaskRow
 
 try:  # hashlib loads all of OpenSSL: four milliseconds and three megabytes for every command
     if sys.version_info >= (3, 12):
@@ -148,7 +148,7 @@ class Core:
 
     def _before_migration(self, version: int) -> None:
         """Back the board up; what a new schema changes can then be undone."""
-        from .backup import before_migration
+        from ..upkeep.backup import before_migration
 
         before_migration(self._db, version)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from . import inputs, instants
-from .claiming import DUE, MINE, READY
-from .model import LEAN_COLUMNS, LEAN_NAMES, Task
+from .. import inputs, instants
+from ..board.claiming import DUE, MINE, READY
+from ..model import LEAN_COLUMNS, LEAN_NAMES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypedDict
 
-    from .model import Attention, Waiting
-    from .service import Board
+    from ..model import Attention, Waiting
+    from ..service import Board
 
     class Some(TypedDict):
         """How many tasks there are of a kind (at most ``COUNTED`` are counted), and the first of them."""

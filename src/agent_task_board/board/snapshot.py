@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from . import instants
-from .model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
+from .. import instants
+from ..model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
 from .queries import BLOCKED, READY_NOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-    from .service import Board
+    from ..service import Board
 
 SHOWN = 10_000
 """Tasks that a snapshot holds, at most."""

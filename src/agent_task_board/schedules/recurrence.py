@@ -24,8 +24,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
-from . import inputs, instants
-from .errors import InvalidInput
+from .. import inputs, instants
+from ..errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

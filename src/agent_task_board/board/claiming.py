@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from . import backoff, inputs, instants
+from .. import backoff, inputs, instants
+from ..errors import Conflict, InvalidInput
+from ..identity import Actor
+from ..model import AGENT, COLUMNS, LEASED, QUEUED, STATUSES, Grant, Receipt, Task, task_rows
 from .core import (
     BACK_TO_QUEUE,
     HELD,
@@ -20,9 +23,6 @@ from .core import (
     status_conflict,
     version_conflict,
 )
-from .errors import Conflict, InvalidInput
-from .identity import Actor
-from .model import AGENT, COLUMNS, LEASED, QUEUED, STATUSES, Grant, Receipt, Task, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .model import TaskRow
+    from ..model import TaskRow
 
 READY = "status = 'queued' AND open_dependencies = 0 AND delayed = 0"
 """SQL: the WHERE terms of the indexes of ready tasks."""

@@ -9,10 +9,10 @@ import json
 import re
 from datetime import datetime
 
-from . import inputs, instants
-from .core import is_ulid
-from .errors import BoardError, InvalidInput, Unusable
-from .model import ACTOR_KINDS, EVENT_KINDS, FINAL, JSON_KEYS, LEASED, OUTCOMES, QUEUED, STATUSES
+from .. import inputs, instants
+from ..board.core import is_ulid
+from ..errors import BoardError, InvalidInput, Unusable
+from ..model import ACTOR_KINDS, EVENT_KINDS, FINAL, JSON_KEYS, LEASED, OUTCOMES, QUEUED, STATUSES
 from .staging import COLUMNS, Staging
 
 TYPE_CHECKING = False
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from .identity import Actor
+    from ..identity import Actor
+    from ..service import Board
     from .json_stream import Piece
-    from .service import Board
 
 FORMATS = ("json", "csv", "beads", "github")
 NAME = "agent-task-board"
@@ -203,7 +203,7 @@ class _Intake:
         """Stage a file of rows, each a task or an issue of another tracker."""
         count = 0
         if form == "csv":
-            from .transfer_csv import read_rows
+            from .csv import read_rows
 
             for count, (place, task) in enumerate(read_rows(source), 1):
                 self._checked(place, self._task, place, task, {})
@@ -353,7 +353,8 @@ class _Intake:
         self._staging.add("staged_comment", row)
 
     def _schedule(self, given: dict[str, Any]) -> None:
-        from . import recurrence, schedules
+        from ..schedules import recurrence
+        from ..schedules import registry as schedules
 
         name, zone = inputs.name(given.get("name"), "name"), inputs.line(given.get("zone"), "zone", inputs.NAME)
         id_, key = read_id(given.get("id"), "id"), name.casefold()

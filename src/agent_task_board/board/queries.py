@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from . import inputs, instants
+from .. import inputs, instants
+from ..errors import InvalidInput
+from ..model import ARCHIVED, COLUMNS, FINAL, LEAN_COLUMNS, LEAN_NAMES, NAMES, STATUSES, Task
 from .claiming import MINE, TAGGED
 from .core import Core
-from .errors import InvalidInput
-from .model import ARCHIVED, COLUMNS, FINAL, LEAN_COLUMNS, LEAN_NAMES, NAMES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from .model import AgentSummary, Attempt, Attention, Event, EventPage, Link, Stats, TaskDetails
+    from ..model import AgentSummary, Attempt, Attention, Event, EventPage, Link, Stats, TaskDetails
 
 LIST_LIMIT = 100_000
 EVENT_LIMIT = 10_000

@@ -7,11 +7,13 @@ import errno
 import json
 import os
 
-from . import inputs, instants, snapshot, unfinished
-from .db import FILE
-from .errors import InvalidInput, Unusable
-from .model import COLUMNS, JSON_KEYS, NAMES
-from .transfer import ARRAYS, NAME, VERSION
+from .. import inputs, instants
+from ..board import snapshot
+from ..errors import InvalidInput, Unusable
+from ..model import COLUMNS, JSON_KEYS, NAMES
+from ..storage import workdir as unfinished
+from ..storage.db import FILE
+from .importing import ARRAYS, NAME, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
-    from .service import Board
+    from ..service import Board
 
 FORMATS = ("json", "csv")
 TOLD_EVERY = 1_000
@@ -115,7 +117,7 @@ class _Writer:
         import csv
         import io
 
-        from . import transfer_csv
+        from . import csv as transfer_csv
 
         text = io.StringIO(newline="")
         table = csv.writer(text, lineterminator="\r\n")

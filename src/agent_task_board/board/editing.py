@@ -5,24 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from . import identity, inputs, instants
-from .claiming import Claiming
-from .core import (
-    BACK_TO_QUEUE,
-    LEASE_ENDS,
-    actual,
-    as_agent,
-    call_digest,
-    changes,
-    in_brief,
-    lease_expired,
-    lease_of,
-    obstacle,
-    status_conflict,
-    version_conflict,
-)
-from .errors import Conflict, InvalidInput
-from .model import (
+from .. import identity, inputs, instants
+from ..errors import Conflict, InvalidInput
+from ..model import (
     AGENT,
     CANCELLED,
     CLAIMED,
@@ -38,6 +23,21 @@ from .model import (
     Task,
     task_rows,
 )
+from .claiming import Claiming
+from .core import (
+    BACK_TO_QUEUE,
+    LEASE_ENDS,
+    actual,
+    as_agent,
+    call_digest,
+    changes,
+    in_brief,
+    lease_expired,
+    lease_of,
+    obstacle,
+    status_conflict,
+    version_conflict,
+)
 from .review import Reviewing
 
 TYPE_CHECKING = False
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from .identity import Actor
-    from .model import Event, TaskRow
+    from ..identity import Actor
+    from ..model import Event, TaskRow
 
 UNSET: Any = object()
 """An argument that was not given, where ``None`` means to clear the field."""

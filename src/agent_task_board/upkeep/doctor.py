@@ -15,22 +15,22 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from operator import itemgetter
 
-from . import inputs, instants
+from .. import inputs, instants
+from ..board.core import in_brief
+from ..board.history import differences, fold
+from ..errors import BoardError, Unusable
+from ..model import COLUMNS, NAMES
+from ..storage.db import FILE, SCHEMA_VERSION, Database
+from ..storage.filesystem import shared_type
+from ..storage.workdir import leftovers, sweep
 from .backup import ADDED, FOLDER, TOLERATED, in_words, schema_faults
-from .core import in_brief
-from .db import FILE, SCHEMA_VERSION, Database
-from .errors import BoardError, Unusable
-from .filesystem import shared_type
-from .fold import differences, fold
-from .model import COLUMNS, NAMES
-from .unfinished import leftovers, sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from .service import Board
+    from ..service import Board
 
     Finding = dict[str, Any]
 
@@ -456,7 +456,8 @@ def _clock(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
 
 
 def _schedules(tx: sqlite3.Connection, board: Board) -> Iterator[Finding]:
-    from . import recurrence, schedules
+    from ..schedules import recurrence
+    from ..schedules import registry as schedules
 
     for row in tx.execute("SELECT name, cron, zone, task, next_at, last_at FROM schedule ORDER BY key"):
         try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 
-from . import identity, inputs, instants
-from .core import changes
-from .errors import BoardError, Conflict, InvalidInput, NotFound
-from .model import SYSTEM
+from .. import identity, inputs, instants
+from ..board.core import changes
+from ..errors import BoardError, Conflict, InvalidInput, NotFound
+from ..model import SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .identity import Actor
-    from .model import Schedule
-    from .service import Board
+    from ..identity import Actor
+    from ..model import Schedule
+    from ..service import Board
 
 TEMPLATE: dict[str, Any] = {
     "title": None,

@@ -12,10 +12,10 @@ import json
 import os
 from _thread import allocate_lock
 
-from . import identity, inputs, instants
-from .backoff import delay
-from .errors import Conflict, InvalidInput, NotFound
-from .model import COLUMNS, JSON_KEYS, SYSTEM, Task, task_rows
+from .. import identity, inputs, instants
+from ..backoff import delay
+from ..errors import Conflict, InvalidInput, NotFound
+from ..model import COLUMNS, JSON_KEYS, SYSTEM, Task, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .hooks import Message, Outcome
-    from .model import TaskRow
-    from .service import Board
-    from .settings import Hooks
+    from ..model import TaskRow
+    from ..service import Board
+    from ..settings import Hooks
+    from .command import Message, Outcome
 
 ATTEMPTS = 8
 """Attempts that a delivery gets."""
@@ -169,7 +169,7 @@ def attempt(board: Board, hooks: Hooks, target: str, message: Message) -> Outcom
         from . import webhook
 
         return webhook.call(hooks.webhook or "", hooks.secret, message, board._clock())
-    from . import hooks as commands
+    from . import command as commands
 
     directory = os.path.dirname(board.path)
     return commands.run(hooks.command or [], message, directory if os.path.isdir(directory) else os.getcwd())
@@ -218,7 +218,7 @@ def _take(board: Board, hooks: Hooks) -> _Taken | None:
         taken = _with_message(tx, rows[0], now)
         if taken.attempt <= ATTEMPTS:
             return taken
-        from .hooks import Outcome
+        from .command import Outcome
 
         # The last attempt was begun, and whoever made it did not live to say what came of it.
         taken.attempt = ATTEMPTS
@@ -228,7 +228,7 @@ def _take(board: Board, hooks: Hooks) -> _Taken | None:
 
 
 def _with_message(tx: sqlite3.Connection, row: sqlite3.Row, now: str) -> _Taken:
-    from .hooks import Message
+    from .command import Message
 
     event = tx.execute("SELECT * FROM event WHERE seq = ?", (row["event_seq"],)).fetchone()
     task = task_rows(tx, f"SELECT {COLUMNS} FROM task WHERE seq = ?", (event["task_seq"],))[0]
@@ -405,7 +405,7 @@ def try_out(board: Board, task: str | None = None) -> dict[str, Any]:
         InvalidInput: there is no target.
         NotFound: no such task.
     """
-    from .hooks import Message
+    from .command import Message
 
     hooks = board.settings.hooks
     if hooks is None:

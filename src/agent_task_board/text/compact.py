@@ -10,16 +10,16 @@ import json
 import re
 from itertools import pairwise
 
-from . import inputs
-from .queries import LIST_LIMIT
+from .. import inputs
+from ..board.queries import LIST_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from .errors import BoardError
-    from .model import Attention, Event, Receipt, TaskDetails
+    from ..errors import BoardError
+    from ..model import Attention, Event, Receipt, TaskDetails
 
 VERSION = "atb1"
 TOKEN = 4

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 
-from . import inputs
-from .errors import InvalidInput
-from .model import JSON_KEYS
+from .. import inputs
+from ..errors import InvalidInput
+from ..model import JSON_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from .model import TaskRow
+    from ..model import TaskRow
 
 DERIVED = ("ready", "blocked", "delayed", "lease_expired", "overdue")
 COLUMNS = tuple(key for key in JSON_KEYS if key not in DERIVED)

@@ -16,7 +16,7 @@ import stat
 from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
 from _thread import allocate_lock, get_ident
 
-from .errors import Busy, NotFound, Unusable
+from ..errors import Busy, NotFound, Unusable
 from .turnstile import Turnstile
 
 TYPE_CHECKING = False

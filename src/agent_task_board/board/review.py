@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from . import inputs, instants
+from .. import inputs, instants
+from ..errors import NotPermitted
+from ..model import AGENT, COLUMNS, REVIEW, Receipt, Task, task_rows
 from .core import BACK_TO_QUEUE, Core, changes, status_conflict
-from .errors import NotPermitted
-from .model import AGENT, COLUMNS, REVIEW, Receipt, Task, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-    from .identity import Actor
-    from .model import TaskRow
+    from ..identity import Actor
+    from ..model import TaskRow
 
 PERSON = """claimed_by IS NOT :actor
     AND NOT EXISTS (SELECT 1 FROM attempt WHERE task_seq = task.seq AND agent = :actor)"""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import identity, inputs, instants
+from .. import identity, inputs, instants
+from ..errors import Conflict, InvalidInput
+from ..model import COLUMNS, FINAL, SYSTEM, Receipt, Task, task_rows
 from .core import actual, changes
-from .errors import Conflict, InvalidInput
-from .model import COLUMNS, FINAL, SYSTEM, Receipt, Task, task_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .identity import Actor
-    from .service import Board
+    from ..identity import Actor
+    from ..service import Board
 
 BATCH = 500
 """Tasks that one transaction archives."""

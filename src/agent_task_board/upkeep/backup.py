@@ -18,19 +18,19 @@ from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import chain, count
 
-from . import inputs, instants
-from ._version import __version__
-from .db import APPLICATION_ID, FILE, SCHEMA_VERSION, _quote, migrate, refuse
-from .errors import InvalidInput, NotFound, Unusable
-from .unfinished import PREFIX, make_directory, sweep, sync_directory, workplace
+from .. import inputs, instants
+from .._version import __version__
+from ..errors import InvalidInput, NotFound, Unusable
+from ..storage.db import APPLICATION_ID, FILE, SCHEMA_VERSION, _quote, migrate, refuse
+from ..storage.workdir import PREFIX, make_directory, sweep, sync_directory, workplace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import IO, Any
 
-    from .db import Database
-    from .service import Board
+    from ..service import Board
+    from ..storage.db import Database
 
     Fault = tuple[str, str, str]
 

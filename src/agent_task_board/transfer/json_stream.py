@@ -10,8 +10,8 @@ import codecs
 import json
 import re
 
-from . import inputs
-from .errors import InvalidInput
+from .. import inputs
+from ..errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

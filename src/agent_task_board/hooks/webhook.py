@@ -11,12 +11,12 @@ import ssl
 import threading
 from urllib.parse import urljoin, urlsplit
 
-from ._version import __version__
-from .hooks import OUTPUT, Outcome, readable
+from .._version import __version__
+from .command import OUTPUT, Outcome, readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .hooks import Message
+    from .command import Message
 
 LIMIT = 5.0
 """Seconds for everything: the name, the connection, redirects, the answer."""

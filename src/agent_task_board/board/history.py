@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from .model import TaskRow
+    from ..model import TaskRow
 
 UNBORN: dict[str, Any] = {key: _shown(key, _EMPTY[key]) for key in _TRACKED} | {
     key: _size(_EMPTY[key]) for key in _DIGESTED

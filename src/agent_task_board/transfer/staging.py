@@ -13,10 +13,10 @@ import os
 import sqlite3
 from array import array
 
-from . import db
-from .core import _DIGESTED, _TRACKED, _shown, _size, in_brief
-from .errors import InvalidInput, Unusable
-from .fold import UNBORN, fold
+from ..board.core import _DIGESTED, _TRACKED, _shown, _size, in_brief
+from ..board.history import UNBORN, fold
+from ..errors import InvalidInput, Unusable
+from ..storage import db
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

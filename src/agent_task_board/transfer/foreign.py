@@ -6,9 +6,10 @@ gain in the future is left out and stops nothing.
 
 from __future__ import annotations
 
-from . import inputs, json_stream
-from .core import digest
-from .errors import InvalidInput
+from .. import inputs
+from ..board.core import digest
+from ..errors import InvalidInput
+from . import json_stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The lifecycle: every transition of a task, every read, and the history."""

@@ -1,0 +1,1 @@
+"""Notifications of changes: the outbox, commands and webhooks."""

@@ -1,0 +1,1 @@
+"""Cron rules and the tasks that they create."""

@@ -1,0 +1,1 @@
+"""The board's file: connections, transactions, schema and migrations, the line of writers."""

@@ -1,0 +1,1 @@
+"""Text for agents: compact lists and tasks, and the briefing."""
