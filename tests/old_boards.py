@@ -8,7 +8,7 @@ from contextlib import closing
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agent_task_board.storage.db import APPLICATION_ID, FILE, _statements
+from agent_task_board.storage.db import APPLICATION_ID, FILE, split_statements
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 def turn_into_schema_1(directory: Path) -> None:
     """Rewrite a closed board of the newest schema as the first version would have left it."""
     path, new = str(directory / FILE), str(directory / "old.db")
-    script = resources.files("agent_task_board").joinpath("storage/migrations/0001_initial.sql").read_text(encoding="utf-8")
-    statements = _statements(script)
+    script = (
+        resources.files("agent_task_board").joinpath("storage/migrations/0001_initial.sql").read_text(encoding="utf-8")
+    )
+    statements = split_statements(script)
     with closing(sqlite3.connect(new, isolation_level=None)) as old:
         for statement in statements:
             if "CREATE TRIGGER" not in statement:

@@ -329,7 +329,7 @@ def serving(
     log: list[str] = []
     with Board(str(directory), create=not read_only, read_only=read_only, actor=MARIA, clock=clock) as board:
         if not read_only:
-            board.make()
+            board.create()
         server = Watched(board, **{"host": host, "port": 0, "person": MARIA, "log": log.append, **options})
         thread = threading.Thread(target=server.run, kwargs={"pause": 0.01})
         thread.start()

@@ -94,7 +94,7 @@ def bring_to(board: Board, status: str, *, agent: str = "ada", **fields: Any) ->
 
 def everything(board: Board) -> dict[str, list[tuple[Any, ...]]]:
     """Return every row of every table, to prove that a refusal changed nothing."""
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         names = [row[0] for row in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
         return {name: [tuple(row) for row in tx.execute(f"SELECT * FROM {name}")] for name in names}
 

@@ -94,7 +94,7 @@ class Surface:
         self._boards += 1
         self.clock.now = Clock().now
         with open_board(data, self.clock) as board:
-            board.make()
+            board.create()
 
     def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Make a call of a verb with the arguments of a scenario."""

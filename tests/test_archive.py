@@ -110,9 +110,9 @@ def test_more_than_a_batch_is_archived_in_several_transactions(board: Board, mon
     kept = bring_to(board, "done").id
     monkeypatch.setattr(archive, "BATCH", 2)
     begun: list[str] = []
-    board._db.session().connection.set_trace_callback(begun.append)
+    board.database.session().connection.set_trace_callback(begun.append)
     assert board.archive(0, status=["cancelled"]) == {"archived": 7}
-    board._db.session().connection.set_trace_callback(None)
+    board.database.session().connection.set_trace_callback(None)
     assert begun.count("BEGIN IMMEDIATE") == 4
     assert (listed(board), listed(board, archived=True)) == ({kept}, set(ids))
 

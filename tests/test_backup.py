@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board, BoardError
+from agent_task_board.storage import schema
 from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
 from agent_task_board.storage.workdir import PREFIX, sweep, workplace
 from agent_task_board.upkeep import backup
-from agent_task_board.upkeep.backup import restore
+from agent_task_board.upkeep.restore import restore
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
 from tests.processes import SPAWN, Stage, assert_sound, contents, meet, raw, run_together
@@ -378,7 +379,7 @@ def test_disk_that_fills_up_while_the_board_is_unpacked_leaves_nothing(
     disk = Disk(path)
     try:
         disk.fill()
-        monkeypatch.setattr("agent_task_board.upkeep.backup._free", lambda _: None)
+        monkeypatch.setattr("agent_task_board.upkeep.restore._free", lambda _: None)
         with refused("unusable") as caught:
             restore(packed, path / "new")
         assert "space" in caught.value.hint
@@ -538,13 +539,13 @@ def test_restore_never_touches_a_directory_with_anything_in_it(filled: Path, pac
 def test_board_that_appears_while_another_is_restored_there_is_left_alone(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give_name = backup._give_name
+    give_name = backup.give_name
 
     def late(file: str, path: str) -> None:
         Path(path).write_text("somebody was quicker")
         give_name(file, path)
 
-    monkeypatch.setattr(backup, "_give_name", late)
+    monkeypatch.setattr("agent_task_board.upkeep.restore.give_name", late)
     with refused("invalid_input"):
         restore(packed, tmp_path / "new")
     assert (tmp_path / "new" / "tasks.db").read_text() == "somebody was quicker"
@@ -692,7 +693,7 @@ def test_board_of_another_schema_is_not_restored_and_none_of_it_is_run(
     def late(*_: object) -> None:
         pytest.fail("this reads tables, which may be views")
 
-    monkeypatch.setattr("agent_task_board.upkeep.backup._refuse_damaged", late)
+    monkeypatch.setattr("agent_task_board.storage.copies.refuse_damaged", late)
     schema = 1 if "PRAGMA user_version = 1" in OTHER_SCHEMAS[what] else SCHEMA_VERSION
     content = board_with(packed, *OTHER_SCHEMAS[what])
     assert_refused(put_together(said(packed, content, schema=schema)), tmp_path)
@@ -722,7 +723,7 @@ def test_schemas_of_the_same_words_are_the_same() -> None:
     due = "CREATE TABLE a (\n  x TEXT  -- why\n) STRICT"
     endless = "CREATE TABLE a (x TEXT) STRICT /* to the end"
     for same in (due, "CREATE TABLE a(x TEXT) STRICT", "CREATE TABLE a (/* it's */ x TEXT)--\tSTRICT\nSTRICT", endless):
-        assert backup._same_words(same, due), same
+        assert schema.same_words(same, due), same
     others: tuple[object, ...] = (
         "CREATE TABLE a (x TEXT)",
         "CREATE TABLE a (x TEXT) -- STRICT",
@@ -735,10 +736,10 @@ def test_schemas_of_the_same_words_are_the_same() -> None:
         None,
     )
     for other in others:
-        assert not backup._same_words(other, due), other
-    assert not backup._same_words("CHECK (a IN ('b c'))", "CHECK (a IN ('b  c'))")
-    assert not backup._same_words("CHECK (a IN ('b' 'c'))", "CHECK (a IN ('b''c'))")
-    assert not backup._same_words("CHECK (a = '--' b)", "CHECK (a = '--' c)")
+        assert not schema.same_words(other, due), other
+    assert not schema.same_words("CHECK (a IN ('b c'))", "CHECK (a IN ('b  c'))")
+    assert not schema.same_words("CHECK (a IN ('b' 'c'))", "CHECK (a IN ('b''c'))")
+    assert not schema.same_words("CHECK (a = '--' b)", "CHECK (a = '--' c)")
 
 
 @pytest.mark.parametrize("what", ["before", "behind"])
@@ -775,7 +776,7 @@ def test_nothing_is_written_of_a_file_whose_beginning_is_no_board(
     def note(path: str, chunks: Iterable[bytes]) -> None:
         written.append(path)
 
-    monkeypatch.setattr(backup, "_write", note)
+    monkeypatch.setattr("agent_task_board.upkeep.restore.write_file", note)
     assert_refused(put_together(said(packed, LARGE_ONES[what](packed))), tmp_path)
     assert written == []
 

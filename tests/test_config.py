@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, Settings, config, instants
-from agent_task_board.board import core
+from agent_task_board import Board, Settings, config, instants, settings
 from tests.support import MARIA, refused
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ def test_length_is_shown_as_text_that_reads_as_the_same_length(tmp_path: Path, g
 
 
 def test_lease_has_the_bounds_of_a_claim(tmp_path: Path) -> None:
-    for bound, beyond in ((core.LEASE_LOW, -1), (core.LEASE_HIGH, 1)):
+    for bound, beyond in ((settings.LEASE_LOW, -1), (settings.LEASE_HIGH, 1)):
         seconds = bound // 1_000
         assert load_text(tmp_path, f"lease = {seconds}").settings.lease == bound
         with refused("invalid_input"):
@@ -500,7 +499,7 @@ def test_hooks_of_the_default_data_directory_count_only_if_nobody_else_can_enter
 
 def test_board_makes_a_data_directory_whose_hooks_count(tmp_path: Path) -> None:
     with Board(tmp_path / "data", actor=MARIA) as board:
-        board.make()
+        board.create()
     write(tmp_path / "data" / "config.toml", HOOKS)
     assert hooks(load(tmp_path)) == ON
 

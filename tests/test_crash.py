@@ -33,14 +33,14 @@ def still_board(directory: object, byte: bytes) -> Board:
     """Return a board without chance: its clock stands, its tokens and ids are always the same."""
     clock, number = Clock(), count()
     board = Board(str(directory), actor=MARIA, clock=clock, random=lambda length: byte * length)
-    board._new_id = lambda: f"{byte.hex().upper()}{next(number):024}"  # type: ignore[method-assign]
+    board.new_id = lambda: f"{byte.hex().upper()}{next(number):024}"  # type: ignore[method-assign]
     return board
 
 
 def lay_out(directory: Path) -> Ids:
     """Make a board with something for every verb, close it, and return the tasks' ids by name."""
     board = still_board(directory, b"\x01")
-    clock = board._clock
+    clock = board.clock
     assert isinstance(clock, Clock)
     now = clock.now
     clock.advance(minutes=-60)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import agent_task_board
-from agent_task_board import errors, inputs, instants, model
-from agent_task_board.board import core
+from agent_task_board import errors, inputs, instants, model, settings
+from agent_task_board.board import history
 from agent_task_board.cli import find, parsing, reference
 from agent_task_board.cli.registry import MODULES
 from agent_task_board.errors import BoardError
@@ -330,14 +330,14 @@ def test_lifecycle_tells_the_limits_that_are_enforced() -> None:
     )
     assert told["priority"] == f"-{inputs.PRIORITY:,} to {inputs.PRIORITY:,}"
     assert told["`max_attempts`"] == f"1 to {inputs.MAX_ATTEMPTS:,}"
-    assert core.LEASE_LOW == instants.SECOND
-    assert told["lease"] == f"1 second to {core.LEASE_HIGH // instants.DAY} days"
-    assert told["wait of `fail` and `release`"] == f"0 to {core.WAIT_HIGH // instants.DAY} days"
+    assert settings.LEASE_LOW == instants.SECOND
+    assert told["lease"] == f"1 second to {settings.LEASE_HIGH // instants.DAY} days"
+    assert told["wait of `fail` and `release`"] == f"0 to {settings.WAIT_HIGH // instants.DAY} days"
 
 
 def test_lifecycle_names_the_fields_that_the_fold_gives() -> None:
     fold = read("docs/lifecycle.md").partition("**Fold.**")[2].partition("are now.")[0].partition("the result is")[2]
-    assert set(re.findall(r"`(\w+)`", fold)) == set(core._TRACKED)
+    assert set(re.findall(r"`(\w+)`", fold)) == set(history.TRACKED)
 
 
 @pytest.mark.parametrize("path", ["README.md", "AGENTS.md"])

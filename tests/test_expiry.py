@@ -178,7 +178,7 @@ def leased_tasks(board: Board, count: int, *, agent: str, claimant: str | None =
     for _ in range(count):
         hold(board, agent)
     if claimant is not None:
-        with board._db.write() as tx:
+        with board.database.write() as tx:
             tx.execute("UPDATE task SET assignee = ? WHERE title = 'leased'", (claimant,))
 
 
@@ -191,11 +191,11 @@ def test_claim_promotes_at_most_two_hundred_due_tasks(board: Board, clock: Clock
     due_tasks(board, 250)
     clock.advance(days=2)
     hold(board)
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         assert tx.execute("SELECT count(*) FROM task WHERE delayed = 1").fetchone()[0] == 50
     assert len(board.list_tasks(ready=True, limit=1_000).tasks) == 249
     board.tick()
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         assert tx.execute("SELECT count(*) FROM task WHERE delayed = 1").fetchone()[0] == 0
 
 
@@ -285,5 +285,5 @@ def test_tick_does_everything_that_is_due_however_much(board: Board, clock: Cloc
     clock.advance(days=2)
     assert board.tick()["expired"] == 410
     assert statuses(board)["queued"] == 1_060
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         assert tx.execute("SELECT count(*) FROM task WHERE delayed = 1").fetchone()[0] == 0

@@ -76,7 +76,7 @@ def test_export_holds_everything_that_belongs_to_the_tasks(board: Board, clock: 
 
 
 def test_empty_board_and_missing_board_give_an_empty_document(tmp_path: Path, board: Board) -> None:
-    board.make()
+    board.create()
     for one in (board, open_board(tmp_path / "nowhere")):
         document = export(one)
         assert [document[name] for name in ("tasks", "events", "schedules")] == [[], [], []]
@@ -198,7 +198,7 @@ def test_import_without_room_for_temporary_files_changes_nothing(terminal: Termi
 def test_export_waits_for_no_writer_and_stops_none(tmp_path: Path) -> None:
     board, other = open_board(tmp_path / "data"), open_board(tmp_path / "data")
     board.add("first")
-    with other._db.write() as tx:
+    with other.database.write() as tx:
         tx.execute("UPDATE board SET revision = revision + 1")
         assert export(board)["tasks"][0]["title"] == "first"
 

@@ -21,7 +21,7 @@ import pytest
 
 from agent_task_board import Board, Settings, config, instants
 from agent_task_board.hooks import command as hooks
-from agent_task_board.hooks import outbox, webhook
+from agent_task_board.hooks import delivery, message, outbox, webhook
 from agent_task_board.settings import Hooks
 from agent_task_board.storage import turnstile
 from tests.command_line import Terminal
@@ -104,7 +104,7 @@ def board(tmp_path: Path, clock: Clock, told: Path) -> Iterator[Board]:
 def test_without_hooks_nothing_is_written_down(tmp_path: Path) -> None:
     with open_board(tmp_path) as board:
         bring_to(board, "done")
-        assert not board.owes_hooks
+        assert not board.has_pending_hooks
         assert rows(board) == []
 
 
@@ -141,7 +141,7 @@ def test_each_event_is_told_to_those_who_asked_for_it_and_to_nobody_else(
         ]
         assert len({row["id"] for row in found}) == len(found)
         assert all(re.fullmatch("[0-9a-f]{32}", row["id"]) for row in found)
-        assert board.owes_hooks
+        assert board.has_pending_hooks
 
 
 def test_lease_that_ran_out_for_the_last_time_is_told_as_expired_and_as_failed(tmp_path: Path, clock: Clock) -> None:
@@ -307,17 +307,17 @@ def test_flood_of_output_is_bounded_and_its_end_is_told(tmp_path: Path) -> None:
 def test_endless_flood_is_ended_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "LIMIT", 0.5)
     kept: list[int] = []
-    make = hooks.Outcome.__init__
+    make = message.Outcome.__init__
 
-    def noting_size(self: hooks.Outcome, error: str | None = None, *, output: bytes = b"", **more: Any) -> None:
+    def noting_size(self: message.Outcome, error: str | None = None, *, output: bytes = b"", **more: Any) -> None:
         kept.append(len(output))
         make(self, error, output=output, **more)
 
-    monkeypatch.setattr(hooks.Outcome, "__init__", noting_size)
+    monkeypatch.setattr(message.Outcome, "__init__", noting_size)
     with telling(tmp_path, command=["yes"]) as board:
         bring_to(board, "done")
         assert board.tick()["delivered"] == 0
-    assert kept == [hooks.OUTPUT]
+    assert kept == [message.OUTPUT]
 
 
 def test_hook_that_does_not_read_a_large_task_is_delivered(tmp_path: Path) -> None:
@@ -354,14 +354,14 @@ def test_tick_makes_some_attempts_and_leaves_the_rest_to_the_next(
 ) -> None:
     for _ in range(5):
         bring_to(board, "done")
-    monkeypatch.setattr(outbox, "PER_TICK", 2)
+    monkeypatch.setattr(delivery, "PER_TICK", 2)
     assert [board.tick()["delivered"] for _ in range(4)] == [2, 2, 1, 0]
     assert len(noted(told)) == 5
 
 
 def test_tick_begins_no_attempt_when_its_time_is_up(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     bring_to(board, "done")
-    monkeypatch.setattr(outbox, "SECONDS", 0.0)
+    monkeypatch.setattr(delivery, "SECONDS", 0.0)
     assert board.tick()["delivered"] == 0
     assert rows(board)[0]["attempts"] == 0
 
@@ -380,10 +380,10 @@ def test_idle_tick_does_not_search_what_was_delivered(board: Board) -> None:
     seen: list[str] = []
     bring_to(board, "done")
     board.tick()
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         connection = tx
     connection.set_trace_callback(seen.append)
-    assert outbox.deliver_due(board) == 0
+    assert delivery.deliver_due(board) == 0
     connection.set_trace_callback(None)
     asked = [statement for statement in seen if "outbox" in statement]
     assert len(asked) == 2
@@ -455,7 +455,7 @@ def test_kill_during_a_delivery_has_it_made_again_once_its_time_is_over(tmp_path
 def test_delivery_whose_last_attempt_was_killed_is_given_up(tmp_path: Path, clock: Clock) -> None:
     with telling(tmp_path, clock, command=["false"]) as board:
         task = bring_to(board, "done")
-        with board._db.write() as tx:
+        with board.database.write() as tx:
             tx.execute("UPDATE outbox SET attempts = 8")
         assert board.tick()["delivered"] == 0
         [row] = rows(board)
@@ -468,16 +468,16 @@ def test_late_failure_does_not_disturb_who_has_the_row_now(tmp_path: Path, clock
     with telling(tmp_path, clock, command=["true"]) as board:
         task = bring_to(board, "done")
         assert board.settings.hooks is not None
-        first = outbox._take(board, board.settings.hooks)
+        first = outbox.take(board, board.settings.hooks)
         clock.advance(minutes=2)
-        second = outbox._take(board, board.settings.hooks)
+        second = outbox.take(board, board.settings.hooks)
         assert first is not None
         assert second is not None
-        outbox._note(board, first, hooks.Outcome("exit code 1", code=1))
+        outbox.record_outcome(board, first, message.Outcome("exit code 1", code=1))
         [row] = rows(board)
         assert (row["status"], row["attempts"], row["error"]) == ("pending", 2, None)
-        assert outbox._take(board, board.settings.hooks) is None
-        outbox._note(board, second, hooks.Outcome(code=0))
+        assert outbox.take(board, board.settings.hooks) is None
+        outbox.record_outcome(board, second, message.Outcome(code=0))
         assert rows(board)[0]["status"] == "delivered"
         assert [one["attempt"] for one in results(board, task.id)] == [1, 2]
 
@@ -506,34 +506,36 @@ def hold_all_places(directory: str) -> None:
     """Deliver from as many processes as may, each in a hook that waits for a file."""
     waiting = shell("touch running.$ATB_DELIVERY; until test -e go; do sleep 0.01; done")
     with telling(directory, command=waiting) as board:
-        assert outbox.deliver_all(board) > 0
+        assert delivery.deliver_all(board) > 0
 
 
 def test_only_a_few_processes_deliver_at_once_and_none_is_forgotten(tmp_path: Path) -> None:
     with telling(tmp_path, command=["true"]) as board:
-        for _ in range(outbox.AT_ONCE):
+        for _ in range(delivery.AT_ONCE):
             bring_to(board, "done")
         failed: list[BaseException] = []
 
         def hold_on() -> None:
             try:
-                run_together(hold_all_places, [(str(tmp_path),)] * outbox.AT_ONCE)
+                run_together(hold_all_places, [(str(tmp_path),)] * delivery.AT_ONCE)
             except BaseException as error:
                 failed.append(error)
 
         thread = threading.Thread(target=hold_on)
         thread.start()
         try:
-            eventually(lambda: failed or len(list(tmp_path.glob("running.*"))) == outbox.AT_ONCE, "four hooks at once")
+            eventually(
+                lambda: failed or len(list(tmp_path.glob("running.*"))) == delivery.AT_ONCE, "four hooks at once"
+            )
             bring_to(board, "done")
-            assert outbox.deliver_all(board) == 0  # no place: left to those who have one
+            assert delivery.deliver_all(board) == 0  # no place: left to those who have one
             assert rows(board)[-1]["attempts"] == 0
         finally:
             (tmp_path / "go").touch()
             thread.join()
         assert failed == []
         assert {row["status"] for row in rows(board)} == {"delivered"}
-        assert len(rows(board)) == outbox.AT_ONCE + 1
+        assert len(rows(board)) == delivery.AT_ONCE + 1
 
 
 # The command line
@@ -860,7 +862,7 @@ def test_server_delivers_in_a_thread_after_its_answer(tmp_path: Path, told: Path
         assert not told.exists()
         let_through(gate)
         eventually(lambda: rows(server.board, "delivered"), "the delivery")
-        eventually(lambda: not outbox._threads, "the end of the thread")
+        eventually(lambda: not delivery._threads, "the end of the thread")
     assert json.loads(told.read_text(encoding="utf-8"))["status"] == "done"
 
 
@@ -881,7 +883,7 @@ def test_read_only_server_delivers_nothing(tmp_path: Path, told: Path) -> None:
     with serving(tmp_path / "data", read_only=True) as server, server.client() as client:
         server.board.settings.hooks = Hooks(command=noting(told))
         client.refused("not_permitted", "POST", "/api/tasks", {"title": "x"})
-        assert outbox._threads == {}
+        assert delivery._threads == {}
     assert noted(told) == []
 
 
@@ -889,10 +891,10 @@ def test_thread_tries_again_when_an_attempt_comes_due(tmp_path: Path, monkeypatc
     monkeypatch.setattr(outbox, "BACKOFF", 50)
     with telling(tmp_path, command=shell("test -e second || { touch second; exit 1; }")) as board:
         task = bring_to(board, "done")
-        outbox.deliver_soon(board)
-        outbox.deliver_soon(board)
+        delivery.deliver_soon(board)
+        delivery.deliver_soon(board)
         eventually(lambda: rows(board, "delivered"), "the second attempt")
-        eventually(lambda: not outbox._threads, "the end of the thread")
+        eventually(lambda: not delivery._threads, "the end of the thread")
         assert [one["kind"] for one in results(board, task.id)] == ["hook_failed", "hook_delivered"]
 
 
@@ -904,12 +906,12 @@ def test_thread_that_finds_the_board_busy_does_no_harm(
     with board:
         board.settings.hooks = Hooks(command=noting(told))
         bring_to(board, "done")
-        with open_board(tmp_path / "data")._db.write():
-            outbox.deliver_soon(board)
-            eventually(lambda: not outbox._threads, "the end of the thread")
-        outbox.deliver_soon(board)
+        with open_board(tmp_path / "data").database.write():
+            delivery.deliver_soon(board)
+            eventually(lambda: not delivery._threads, "the end of the thread")
+        delivery.deliver_soon(board)
         eventually(lambda: rows(board, "delivered"), "the delivery")
-        eventually(lambda: not outbox._threads, "the end of the thread")
+        eventually(lambda: not delivery._threads, "the end of the thread")
 
 
 # An address
@@ -1115,7 +1117,7 @@ def test_large_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
     ):
         task = bring_to(board, "done")
         assert board.tick()["delivered"] == 0
-        assert results(board, task.id)[0]["output"] == "x" * hooks.TOLD
+        assert results(board, task.id)[0]["output"] == "x" * message.RECORDED
 
 
 @pytest.mark.parametrize(
@@ -1194,28 +1196,28 @@ def test_snippet_of_the_page_accepts_what_is_sent_and_nothing_else(tmp_path: Pat
 
 def test_page_tells_every_event_variable_and_number() -> None:
     page = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
-    message = hooks.Message("d", "done", {"seq": 1}, {"id": "x"})
-    for word in (*config.TOLD, *(name for name in hooks.environment(message, "/") if name.startswith("ATB_"))):
+    sample = message.Message("d", "done", {"seq": 1}, {"id": "x"})
+    for word in (*config.TOLD, *(name for name in hooks.environment(sample, "/") if name.startswith("ATB_"))):
         assert f"`{word}`" in page, word
-    for name in webhook.headers(message, b"", SECRET, 0):
+    for name in webhook.headers(sample, b"", SECRET, 0):
         assert f"`{name}`" in page, name
     for number in (
         f"{outbox.ATTEMPTS} attempts",
         f"{hooks.LIMIT:g} seconds",
         f"{webhook.LIMIT:g} seconds",
         f"{outbox.KEPT // instants.DAY} days",
-        f"{hooks.TOLD:,} characters",
+        f"{message.RECORDED:,} characters",
     ):
         assert number in page, number
 
 
 def test_clock_that_was_set_back_holds_up_no_delivery(board: Board, clock: Clock) -> None:
     bring_to(board, "done")
-    with board._db.write() as tx:  # somebody took it, and was killed
+    with board.database.write() as tx:  # somebody took it, and was killed
         tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + outbox.TAKEN),))
     clock.advance(days=-2)
     assert outbox.retry(board) == 1
-    with board._db.write() as tx:
+    with board.database.write() as tx:
         tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + 2 * instants.DAY),))
     assert board.tick()["delivered"] == 1
 
@@ -1233,8 +1235,8 @@ def test_command_of_another_user_is_not_waited_for(monkeypatch: pytest.MonkeyPat
         raise PermissionError
 
     monkeypatch.setattr(os, "killpg", forbidden)
-    message = hooks.Message("d", "done", {"seq": 1}, {"id": "x"})
-    outcome = hooks.run([sys.executable, "-c", "import signal; signal.pause()"], message, str(tmp_path))
+    sample = message.Message("d", "done", {"seq": 1}, {"id": "x"})
+    outcome = hooks.run([sys.executable, "-c", "import signal; signal.pause()"], sample, str(tmp_path))
     assert outcome.error is not None
     os.kill(ended[0], signal.SIGKILL)
     os.waitpid(ended[0], 0)

@@ -244,7 +244,7 @@ def test_every_refusal_has_the_code_of_every_surface(ada: Sdk, board: Board, pla
     ):  # fmt: skip
         lost = ada.refused("lease_lost", tool, task_id=id_, token="0" * 32, **needed)
         assert lost.line("details")["actual"]["claimed_by"] == "bob"
-    with board._db.write():
+    with board.database.write():
         busy = ada.refused("busy", "create_task", title="Not now")
     assert "again" in busy.line("hint")
     board.cancel(id_)

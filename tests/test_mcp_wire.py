@@ -395,7 +395,7 @@ def test_board_that_is_busy_at_the_start_is_made_by_the_first_write_which_says_s
 
 def test_older_board_that_is_busy_at_the_start_is_brought_up_to_date_by_the_first_write(tmp_path: Path) -> None:
     with open_board(tmp_path / "data") as board:
-        board.make()
+        board.create()
     turn_into_schema_1(tmp_path / "data")
     with locked(tmp_path) as lock, greeted(tmp_path) as client:
         listed = client.call("list_tasks")
@@ -449,7 +449,7 @@ def test_board_that_vanishes_is_not_replaced_by_the_web_server_either(tmp_path: 
 
 def test_web_server_starts_while_another_process_holds_the_write_lock(tmp_path: Path) -> None:
     with open_board(tmp_path / "data") as board:
-        board.make()
+        board.create()
     with (
         locked(tmp_path),
         running([sys.executable, "-m", "agent_task_board", "serve", "--port", "0"], tmp_path) as serving,

@@ -13,7 +13,7 @@ import pytest
 
 from agent_task_board import Board
 from agent_task_board.storage.db import SCHEMA_VERSION
-from agent_task_board.upkeep.backup import restore
+from agent_task_board.upkeep.restore import restore
 from tests.dying import kill_at_every_step
 from tests.old_boards import turn_into_schema_1
 from tests.processes import SPAWN, Stage, assert_sound, contents, meet, raw, run_together
@@ -88,7 +88,7 @@ def tick(directory: str) -> None:
 def make(directory: str) -> None:
     """Bring a board up to date and do nothing else."""
     board = open_board(directory)
-    board.make()
+    board.create()
     board.close()
 
 
@@ -163,7 +163,7 @@ def test_where_no_backup_can_be_made_nothing_is_migrated(old: Path) -> None:
     (old / "backups").write_text("in the way")
     before = contents(old)
     board = open_board(old)
-    for act in (board.tick, board.make):
+    for act in (board.tick, board.create):
         with refused("unusable") as caught:
             act()
         assert "older schema" in caught.value.message
@@ -179,12 +179,12 @@ def test_a_damaged_older_board_is_not_migrated(old: Path, monkeypatch: pytest.Mo
     def damaged(*_: object) -> None:
         raise sqlite3.DatabaseError("malformed")
 
-    from agent_task_board.upkeep import backup
+    from agent_task_board.storage import copies
 
-    monkeypatch.setattr(backup, "_refuse_damaged", damaged)
+    monkeypatch.setattr(copies, "refuse_damaged", damaged)
     board = open_board(old)
     with pytest.raises(sqlite3.DatabaseError):
-        board.make()
+        board.create()
     board.close()
     assert schema_of(old) == 1
     assert [path.name for path in (old / "backups").iterdir()] == []
@@ -255,7 +255,7 @@ def test_a_migration_on_a_full_disk_changes_nothing_and_works_once_there_is_spac
             filler.truncate(max(0, filler.seek(0, 2) - free))
         board = open_board(path / "data")
         with refused("unusable"):
-            board.make()
+            board.create()
         board.close()
         assert list((path / "data").glob("backups/*")) == []
         disk.free()

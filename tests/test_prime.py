@@ -172,7 +172,7 @@ def steps_of_a_briefing(directory: Path, size: int) -> int:
         return 0
 
     board.briefing(agent="ada")
-    board._db.session().connection.set_progress_handler(count, 100)
+    board.database.session().connection.set_progress_handler(count, 100)
     board.briefing(agent="ada")
     board.close()
     return counted[0]

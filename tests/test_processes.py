@@ -11,6 +11,7 @@ import pytest
 
 from agent_task_board import Board, BoardError
 from agent_task_board.board import claiming
+from agent_task_board.board.predicates import IS_PROMOTED
 from tests.processes import SPAWN, Stage, assert_sound, exit_code, in_fork, meet, raw, run_together
 from tests.support import open_board
 
@@ -67,9 +68,9 @@ def test_ten_processes_complete_a_thousand_tasks_each_exactly_once(tmp_path: Pat
 def race(directory: str, agent: str, ids: list[str], start: Barrier, guarded: bool) -> list[Any]:
     """Claim each task together with all others; return the fence where this process won, else the refusal."""
     if not guarded:
-        claiming.CLAIM = claiming.CLAIM.replace("{chosen}", "seq = :seq").replace(f"AND {claiming.READY}", "")
+        claiming.CLAIM = claiming.CLAIM.replace("{chosen}", "seq = :seq").replace(f"AND {IS_PROMOTED}", "")
         assert "seq = :seq" in claiming.CLAIM
-        assert claiming.READY not in claiming.CLAIM
+        assert IS_PROMOTED not in claiming.CLAIM
     board = open_board(directory)
     outcomes: list[Any] = []
     for id_ in ids:

@@ -245,7 +245,7 @@ def test_a_week_of_ticks_over_a_daylight_saving_change_makes_exactly_what_was_pr
 def test_a_schedule_that_cannot_go_on_holds_up_no_other_and_is_named(board: Board, clock: Clock) -> None:
     for name in ("astray", "links"):
         board.add_schedule(name, cron=QUARTERLY, task=TITLE, zone="UTC")
-    with board._db.write() as tx:
+    with board.database.write() as tx:
         tx.execute("UPDATE schedule SET zone = 'No/Where' WHERE key = 'astray'")
     clock.advance(minutes=30)
     warnings: list[str] = []
@@ -259,7 +259,7 @@ def test_a_schedule_that_cannot_go_on_holds_up_no_other_and_is_named(board: Boar
 def test_a_template_that_somebody_spoiled_can_be_seen_and_removed(board: Board, clock: Clock) -> None:
     board.add_schedule("links", cron=QUARTERLY, task=TITLE, zone="UTC")
     for spoiled in ("{", "[]"):
-        with board._db.write() as tx:
+        with board.database.write() as tx:
             tx.execute("UPDATE schedule SET task = ?", (spoiled,))
         clock.advance(minutes=15)
         warnings: list[str] = []

@@ -378,7 +378,7 @@ def test_a_directory_that_was_there_before_is_left_as_it_was(tmp_path: Path) -> 
 def test_a_commit_is_on_disk_before_the_call_returns(tmp_path: Path) -> None:
     board = open_board(tmp_path)
     board.add("first")
-    connection = board._db.session(to_write=True).connection
+    connection = board.database.session(to_write=True).connection
     assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2  # FULL
     assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
@@ -811,7 +811,7 @@ def plan(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
         act(board)
         found = [(sql, values) for sql, values in Recorder.statements if text in sql]
         assert found, f"no statement with {text!r}"
-        connection = board._db.session(to_write=True).connection
+        connection = board.database.session(to_write=True).connection
         lines = []
         for sql, values in found:
             lines += [

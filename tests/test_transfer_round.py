@@ -410,7 +410,7 @@ def test_a_damaged_history_is_settled_by_the_import(board: Board) -> None:
 def test_an_id_made_for_an_import_is_never_one_that_is_taken(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     board.import_tasks([{"id": A, "title": "there"}])
     fresh = iter([A, B])
-    monkeypatch.setattr(board, "_new_id", lambda: next(fresh))
+    monkeypatch.setattr(board, "new_id", lambda: next(fresh))
     assert board.import_tasks([{"title": "new"}]).to_dict() == {"imported": 1, "skipped": 0}
     assert board.show(B)["task"]["title"] == "new"
 
@@ -450,7 +450,7 @@ def test_nothing_is_left_in_the_connection(board: Board) -> None:
     board.import_tasks([{"title": "x"}])
     with refused("invalid_input"):
         board.import_tasks([{"title": ""}])
-    with board._db.read() as tx:
+    with board.database.read() as tx:
         assert tx.execute("SELECT count(*) FROM sqlite_temp_schema").fetchone()[0] == 0
 
 

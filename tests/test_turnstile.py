@@ -281,7 +281,7 @@ def fork_while_it_is_our_turn(directory: str) -> int:
     """Fork a process in the middle of a write; the child must neither take its parent's turn for its own nor end it."""
     board = open_board(directory)
     board.add("parent")
-    with board._db.write():
+    with board.database.write():
         turnstile.PATIENCE = 0.05
         code = exit_code(in_fork(lambda: Turnstile(directory).enter()))
         assert not is_free(Path(directory, FILES[1]))

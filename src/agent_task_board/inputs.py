@@ -50,7 +50,7 @@ def text(value: object, field: str, limit: int, *, required: bool = False) -> st
     if not isinstance(value, str):
         raise _refuse(field, f"must be text, not {_kind(value)}")
     if len(value) > limit:
-        raise _refuse(field, f"{len(value):,} characters are more than {limit:,}")
+        raise _refuse(field, f"too long: {len(value):,} characters (limit {limit:,})")
     if "\x00" in value:
         raise _refuse(field, "must not contain a NUL character")
     if not _is_unicode(value):
@@ -66,6 +66,11 @@ def line(value: object, field: str, limit: int) -> str:
     if not checked.isprintable() and any(char < " " or "\x7f" <= char <= "\x9f" for char in checked):
         raise _refuse(field, "must not contain control characters or line breaks")
     return checked
+
+
+def title(value: object, field: str) -> str:
+    """Return the title of a task, without surrounding spaces."""
+    return line(value.strip() if isinstance(value, str) else value, field, TITLE)
 
 
 def note(value: object) -> str | None:
@@ -115,8 +120,7 @@ def _each_once(values: object, field: str, limit: int, check: Any) -> list[str]:
     if isinstance(values, str) or not isinstance(values, (list, tuple, set, frozenset)):
         raise _refuse(field, f"must be a list, not {_kind(values)}")
     checked = list(dict.fromkeys(check(value) for value in values))
-    if len(checked) > limit:
-        raise _refuse(field, f"{len(checked):,} are more than {limit:,}")
+    at_most(len(checked), field, limit)
     return checked
 
 
@@ -141,8 +145,30 @@ def integer(value: object, field: str, low: int, high: int) -> int:
         raise _refuse(field, f"must be a whole number, not {_kind(value)}")
     if not low <= value <= high:
         shown = f"{value:,}" if abs(value) < 10**18 else "a number that large"
-        raise _refuse(field, f"{shown} is not between {low:,} and {high:,}")
+        raise _refuse(field, f"out of range: {shown} (allowed {low:,} to {high:,})")
     return value
+
+
+def version(value: object, field: str) -> int:
+    """Return a version, revision or sequence number."""
+    return integer(value, field, 0, 2**62)
+
+
+def percentage(value: object, field: str) -> int:
+    """Return a whole percentage, 0 to 100."""
+    return integer(value, field, 0, 100)
+
+
+def priority(value: object, field: str) -> int:
+    """Return a priority."""
+    return integer(value, field, -PRIORITY, PRIORITY)
+
+
+def at_most(count: int, field: str, limit: int) -> int:
+    """Return a count of entries if it does not exceed the limit."""
+    if count > limit:
+        raise _refuse(field, f"too many entries: {count:,} (limit {limit:,})")
+    return count
 
 
 def boolean(value: object, field: str) -> bool:
@@ -166,24 +192,24 @@ def parameters(value: object, field: str = "params") -> str:
 
 def json_text(value: object, field: str) -> str:
     """Return any JSON value as the text that is stored: compact, at most 1 MiB and 100 levels deep."""
-    _check_json(value, field)
+    check_json(value, field)
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     size = len(encoded.encode())
     if size > JSON_BYTES:
-        raise _refuse(field, f"{size:,} bytes of JSON are more than {JSON_BYTES:,}")
+        raise _refuse(field, f"too large: {size:,} bytes of JSON (limit {JSON_BYTES:,})")
     return encoded
 
 
-def _check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
+def check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
     """Refuse what JSON or SQLite cannot hold. Walks level by level, so that depth costs no recursion."""
     level: list[object] = [value]
     depth = 0
     while level:
         if len(level) > VALUES:  # a Python structure that shares its parts unfolds without end
-            raise _refuse(field, f"has more than {VALUES:,} values")
+            raise _refuse(field, f"too many values (limit {VALUES:,})")
         depth += any(isinstance(item, (dict, list, tuple)) for item in level)
         if depth > limit:
-            raise _refuse(field, f"is nested more than {limit} levels deep")
+            raise _refuse(field, f"nested too deep (limit {limit} levels)")
         below: list[object] = []
         for item in level:
             if item is None or isinstance(item, bool):
@@ -219,7 +245,7 @@ def parse_json(source: str, field: str, *, depth: int = JSON_DEPTH) -> Any:
             an integer beyond 64 bits, or nested too deep.
     """
     value = _loads(source, field)
-    _check_json(value, field, depth)
+    check_json(value, field, depth)
     return value
 
 
@@ -237,7 +263,7 @@ def parse_object(source: str, field: str) -> dict[str, Any]:
     for name, item in value.items():
         if not _is_unicode(name):
             raise _refuse(field, "has a lone surrogate")
-        _check_json(item, name)
+        check_json(item, name)
     return value
 
 
@@ -271,7 +297,7 @@ def _loads(source: str, field: str) -> Any:
     try:
         return json.loads(source, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
     except RecursionError:
-        raise _refuse(field, f"is nested more than {JSON_DEPTH} levels deep") from None
+        raise _refuse(field, f"nested too deep (limit {JSON_DEPTH} levels)") from None
     except ValueError as error:
         raise _refuse(field, f"is not JSON: {error}") from None
 

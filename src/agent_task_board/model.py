@@ -5,16 +5,12 @@ The classes are plain ones with ``__slots__``: dataclasses and enum would cost e
 
 from __future__ import annotations
 
-import json
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
     from typing import Any, NotRequired, TypedDict
 
     TaskRow = dict[str, Any]
-    """A row of ``task``: the columns of ``NAMES`` or ``LEAN_NAMES`` as they are stored."""
+    """A row of ``task`` as it is stored: the columns that ``board/rows.py`` names."""
 
     class Event(TypedDict):
         """One row of the append-only history."""
@@ -171,33 +167,6 @@ EVENT_KINDS = (
     "hook_failed",
 )
 
-BLOCKED_BY = """
-    (SELECT json_group_array(id)
-       FROM (SELECT other.id
-               FROM dependency JOIN task AS other ON other.seq = dependency.depends_on_seq
-              WHERE dependency.task_seq = task.seq
-              ORDER BY dependency.position))"""
-"""SQL: the ids of all dependencies of the row of ``task`` at hand, as a JSON array in the order added."""
-
-LEAN_NAMES = tuple(
-    """
-    seq id title queue status priority assignee due_at not_before tags dedupe_key blocked_by artifacts progress
-    needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id occurrence_at
-    created_at updated_at claimed_at finished_at archived_at open_dependencies
-    """.split()
-)
-"""What a list reads of a task."""
-
-NAMES = (*LEAN_NAMES, "body", "params", "result", "error", "lease_length")
-"""A whole task."""
-
-_LISTED = dict.fromkeys(LEAN_NAMES) | {"blocked_by": f"{BLOCKED_BY} AS blocked_by"}
-LEAN_COLUMNS = ", ".join(sql or name for name, sql in _LISTED.items())
-"""SQL: the columns of ``LEAN_NAMES``."""
-
-COLUMNS = ", ".join([LEAN_COLUMNS, *NAMES[len(LEAN_NAMES) :]])
-"""SQL: the columns of ``NAMES``, for SELECT and RETURNING alike."""
-
 JSON_KEYS = tuple(
     """
     id title body queue status priority assignee due_at not_before tags dedupe_key blocked_by params result artifacts
@@ -210,6 +179,13 @@ JSON_KEYS = tuple(
 
 LONG_KEYS = ("body", "params", "result", "error")
 """What a list leaves out of a task unless asked for it."""
+
+DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue"))
+"""The keys that follow from the others and from the present instant."""
+
+JSON_LISTS = frozenset(("tags", "blocked_by", "artifacts"))
+JSON_COLUMNS = JSON_LISTS | {"params", "result"}
+"""The keys that are stored as JSON."""
 
 
 class Task:
@@ -259,44 +235,12 @@ class Task:
 
     __slots__ = JSON_KEYS
 
-    @classmethod
-    def from_row(cls, row: TaskRow, now: str) -> Task:
-        """Return the task of a row, its derived fields as of ``now``."""
-        task = cls()
-        for key, value in row.items():
-            if key in _STORED:
-                setattr(task, key, value)
-            elif key in _JSON_COLUMNS:
-                # Most are empty, and a list has three of them a row.
-                setattr(task, key, [] if value == "[]" else None if value is None else json.loads(value))
-        task.needs_approval = bool(row["needs_approval"])
-        queued = task.status == QUEUED
-        task.blocked = queued and row["open_dependencies"] > 0
-        task.delayed = queued and task.not_before is not None and task.not_before > now
-        task.ready = queued and not task.blocked and not task.delayed
-        task.lease_expired = task.lease_expires_at is not None and task.lease_expires_at <= now
-        task.overdue = task.due_at is not None and task.due_at < now and task.status not in FINAL
-        return task
-
     def to_dict(self) -> dict[str, Any]:
         """Return the task as JSON, its keys in the order of ``JSON_KEYS``."""
         return {key: getattr(self, key) for key in JSON_KEYS if hasattr(self, key)}
 
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.status} {self.title!r}>"
-
-
-_DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue"))
-_JSON_COLUMNS = frozenset(("tags", "blocked_by", "artifacts", "params", "result"))
-_STORED = frozenset(JSON_KEYS) - _DERIVED - _JSON_COLUMNS
-
-
-def task_rows(tx: sqlite3.Connection, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[TaskRow]:
-    """Run a statement over ``COLUMNS`` and return all its rows.
-
-    As dicts, since a ``sqlite3.Row`` searches for each name again and again.
-    """
-    return [dict(zip(NAMES, row, strict=True)) for row in tx.execute(sql, values)]
 
 
 class Lease:

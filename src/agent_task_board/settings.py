@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+LEASE_LOW = instants.SECOND
+LEASE_HIGH = 7 * instants.DAY
+WAIT_HIGH = 366 * instants.DAY
+"""Bounds of a lease, and of a wait before the next attempt."""
+
+
 class Hooks:
     """What is told to whom: ``command`` is an argv, ``webhook`` an address; each may be missing."""
 

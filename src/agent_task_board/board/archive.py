@@ -1,20 +1,22 @@
-"""Put finished tasks out of sight, and back: nothing is ever deleted."""
+"""Archive finished tasks and bring them back: nothing is ever deleted."""
 
 from __future__ import annotations
 
-from .. import identity, inputs, instants
+from .. import inputs, instants
 from ..errors import Conflict, InvalidInput
-from ..model import COLUMNS, FINAL, SYSTEM, Receipt, Task, task_rows
-from .core import actual, changes
+from ..model import FINAL, Receipt
+from .core import system
+from .history import changes
+from .refusals import actual
+from .rows import to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
     from typing import Any
 
     from ..identity import Actor
-    from ..service import Board
+    from .core import Core, Transaction
 
 BATCH = 500
 """Tasks that one transaction archives."""
@@ -29,71 +31,54 @@ _OLD = """
 
 
 def archive(
-    board: Board,
-    older_than: str | float,
-    *,
-    status: Sequence[str] = (),
-    dry_run: bool = False,
-    actor: Actor | None = None,
+    core: Core, older_than: str | float, *, status: Sequence[str], dry_run: bool, actor: Actor | None
 ) -> dict[str, Any]:
     """Do what ``Board.archive`` promises."""
     age = instants.parse_length(older_than, field="older_than", high=AGE_HIGH)
     old = _OLD.format(statuses=_statuses(status))
     if inputs.boolean(dry_run, "dry_run"):
-        with board._db.read() as tx:
-            before = instants.to_text(board._clock() - age)
+        with core.read() as tx:
+            before = instants.to_text(tx.instant - age)
             count = tx.execute(f"SELECT count(*) FROM task WHERE {old}", {"before": before}).fetchone()[0]
         return {"archived": count, "dry_run": True}
-    return {"archived": _archive(board, old, age, board._caller(actor), limit=None)}
+    return {"archived": _archive(core, old, age, core.caller(actor), limit=None)}
 
 
-def archive_by_age(board: Board) -> int:
-    """Archive what is older than the settings allow, as a tick does; return how many tasks."""
-    age = board.settings.archive_after
+def archive_by_age(core: Core) -> int:
+    """Archive what is older than the settings allow, some of it; return how many tasks."""
+    age = core.settings.archive_after
     if age is None:
         return 0
-    old = _OLD.format(statuses=_statuses(()))
-    return _archive(board, old, age, identity.Actor(SYSTEM, SYSTEM), limit=PER_TICK)
+    return _archive(core, _OLD.format(statuses=_statuses(())), age, system(), limit=PER_TICK)
 
 
-def unarchive(board: Board, task: str, *, actor: Actor | None = None) -> Receipt:
+def unarchive(core: Core, task: str, *, actor: Actor | None) -> Receipt:
     """Do what ``Board.unarchive`` promises."""
-    by = board._caller(actor)
-    with board._db.write() as tx:
-        now = instants.to_text(board._clock())
-        before = board._row(tx, task)
-        by.name = board._known_as(tx, by.name)
-        rows = task_rows(
-            tx,
-            f"""
-            UPDATE task SET archived_at = NULL, version = version + 1, updated_at = :now
-             WHERE seq = :seq AND archived_at IS NOT NULL
-            RETURNING {COLUMNS}
-            """,
-            {"seq": before["seq"], "now": now},
-        )
-        if not rows:
+    with core.write(core.caller(actor)) as tx:
+        before = tx.find(task)
+        after = tx.change(before, "archived_at = NULL", where="archived_at IS NOT NULL")
+        if after is None:
             raise Conflict(f"task {before['id']} is not in the archive", reason="status", actual=actual(before))
-        board._record(tx, rows[0], "unarchived", by, now, changes(before, rows[0]))
-        return Receipt(Task.from_row(rows[0], now))
+        tx.record(after, "unarchived", changes(before, after))
+        return Receipt(to_task(after, tx.now))
 
 
 def _statuses(given: Sequence[str]) -> str:
-    """Return final statuses as SQL has them, all of them where none is given."""
+    """Return final statuses as SQL has them, all of them if none is given."""
     if isinstance(given, str):
         raise InvalidInput("status: must be a list", field="status")
     return ", ".join(f"'{inputs.one_of(status, 'status', FINAL)}'" for status in given or FINAL)
 
 
-def _archive(board: Board, old: str, age: int, by: Actor, *, limit: int | None) -> int:
+def _archive(core: Core, old: str, age: int, by: Actor, *, limit: int | None) -> int:
     """Archive in small transactions, so that no claim waits for long; return how many tasks.
 
-    What is old is looked for outside of them: where few tasks of many have the status, that takes a while.
+    Old tasks are looked for outside of them: where few tasks of many have the status, that takes a while.
     """
     archived = 0
-    values: dict[str, Any] = {"before": instants.to_text(board._clock() - age), "finished_at": "", "seq": 0}
+    values: dict[str, Any] = {"before": instants.to_text(core.clock() - age), "finished_at": "", "seq": 0}
     while limit is None or archived < limit:
-        with board._db.read() as tx:
+        with core.read() as tx:
             found = tx.execute(
                 f"""
                 SELECT finished_at, seq FROM task
@@ -106,26 +91,14 @@ def _archive(board: Board, old: str, age: int, by: Actor, *, limit: int | None) 
         if not found:
             break
         values["finished_at"], values["seq"] = found[-1]
-        with board._db.write() as tx:
-            now = instants.to_text(board._clock())
-            by.name = board._known_as(tx, by.name)
-            archived += sum(
-                _archive_one(board, tx, old, {**values, "seq": row["seq"], "now": now}, by) for row in found
-            )
+        with core.write(by) as tx:
+            archived += sum(_archive_one(tx, row["seq"], old, values["before"]) for row in found)
     return archived
 
 
-def _archive_one(board: Board, tx: sqlite3.Connection, old: str, values: dict[str, Any], by: Actor) -> bool:
-    rows = task_rows(
-        tx,
-        f"""
-        UPDATE task SET archived_at = :now, version = version + 1, updated_at = :now
-         WHERE seq = :seq AND {old}
-        RETURNING {COLUMNS}
-        """,
-        values,
-    )
-    for row in rows:
-        changed = {"archived_at": {"from": None, "to": values["now"]}}
-        board._record(tx, row, "archived", by, values["now"], {"changes": changed})
-    return bool(rows)
+def _archive_one(tx: Transaction, seq: int, old: str, before: str) -> bool:
+    task: dict[str, Any] = {"seq": seq}
+    after = tx.change(task, "archived_at = :now", where=old, values={"before": before})
+    if after is not None:
+        tx.record(after, "archived", {"changes": {"archived_at": {"from": None, "to": tx.now}}})
+    return after is not None

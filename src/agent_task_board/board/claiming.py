@@ -1,48 +1,27 @@
-"""The verbs of an agent: take a task under a lease, keep the lease, and end it."""
+"""The verbs of an agent: claim a task, keep its lease, and end it."""
 
 from __future__ import annotations
 
 from .. import backoff, inputs, instants
 from ..errors import Conflict, InvalidInput
-from ..identity import Actor
-from ..model import AGENT, COLUMNS, LEASED, QUEUED, STATUSES, Grant, Receipt, Task, task_rows
-from .core import (
-    BACK_TO_QUEUE,
-    HELD,
-    LEASE_ENDS,
-    WAIT_HIGH,
-    Core,
-    actual,
-    call_digest,
-    changes,
-    digest,
-    lease_lost,
-    lease_of,
-    obstacle,
-    requeue_unless,
-    status_conflict,
-    version_conflict,
-)
+from ..model import LEASED, QUEUED, STATUSES, Grant, Lease, Receipt
+from ..settings import LEASE_HIGH, LEASE_LOW, WAIT_HIGH
+from .core import Core, request_digest
+from .expiry import END_LEASE, TO_QUEUE, sweep, to_queue_unless
+from .history import changes, digest
+from .predicates import HAS_TAGS, HELD, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, in_queues
+from .refusals import actual, lease_lost, obstacle, status_conflict, version_conflict
+from .rows import COLUMNS, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
     from typing import Any
 
+    from ..identity import Actor
     from ..model import TaskRow
-
-READY = "status = 'queued' AND open_dependencies = 0 AND delayed = 0"
-"""SQL: the WHERE terms of the indexes of ready tasks."""
-
-MINE = "(assignee IS NULL OR assignee = :agent)"
-
-DUE = "(not_before IS NULL OR not_before <= :now)"
-"""SQL: not redundant beside ``delayed = 0``: the clock may have been set back since the flag was lowered."""
-
-TAGGED = """NOT EXISTS (
-    SELECT 1 FROM json_each(:tags) AS wanted
-     WHERE wanted.value NOT IN (SELECT value FROM json_each(task.tags)))"""
+    from ..storage.db import Row
+    from .core import Transaction
 
 CLAIM = f"""
     UPDATE task
@@ -50,13 +29,13 @@ CLAIM = f"""
            lease_token_hash = :token_hash, lease_expires_at = :expires_at, lease_length = :length,
            attempts = attempts + 1, fence = fence + 1, version = version + 1, updated_at = :now
      WHERE {{chosen}}
-       AND {READY} AND {DUE} AND {MINE}
+       AND {IS_PROMOTED} AND {IS_DUE} AND {IS_CLAIMABLE_BY}
     RETURNING {COLUMNS}"""
 """SQL: the compare-and-set of every claim."""
 
 
 class Claiming(Core):
-    """Claim, resume, heartbeat, complete, fail, release, hand off, and expire."""
+    """Claim, resume, heartbeat, complete, fail, release, handoff."""
 
     def claim(
         self,
@@ -72,26 +51,26 @@ class Claiming(Core):
         request_id: str | None = None,
         actor: Actor | None = None,
     ) -> Grant | None:
-        """Take one task under a fresh lease: the one named, or the best that is ready.
+        """Claim one task under a fresh lease: the one named, or the best that is ready.
 
-        The best is the one of largest priority, then the oldest, over all ``queues`` named (none: every queue) that
-        has all ``tags`` and is assigned to nobody or to this agent. ``lease`` is in seconds or a length such as
-        ``15m``, 1 second to 7 days. Expired leases are taken back and delayed tasks promoted on the way.
-        ``if_status`` and ``if_version`` make the claim of a task that is named a compare-and-set.
+        The best task has the largest priority, and among equals is the oldest. It is in one of ``queues`` (any, if
+        none is named), has all ``tags``, and is assigned to nobody or to this agent. ``lease`` is in seconds or a
+        length such as ``15m``, 1 second to 7 days. Expired leases are taken back and delayed tasks promoted first.
+        ``if_status`` and ``if_version`` make the claim of a named task a compare-and-set.
 
         Returns:
-            The receipt with the lease, or ``None`` when nothing is ready.
+            The receipt with the lease, or ``None`` if nothing is ready.
 
         Raises:
             NotFound: no such task.
-            Conflict: the task named is not queued, blocked, delayed or assigned to somebody else.
+            Conflict: the named task is not queued, or is blocked, delayed or assigned to another agent.
             LeaseLost: the request id repeats a claim whose lease has ended.
         """
         name = inputs.agent_name(agent, "agent")
         task = None if task is None else inputs.reference(task, "id")
         wanted_queues = inputs.queues(queues)
         wanted_tags = inputs.tags(tags)
-        length = self._lease_length(lease)
+        length = lease_length(self, lease)
         request_id = inputs.key(request_id, "request_id")
         text = None if comment is None else inputs.text(comment, "comment", inputs.TEXT, required=True)
         if if_status is not None:
@@ -99,192 +78,66 @@ class Claiming(Core):
             if task is None and if_status != QUEUED:
                 raise InvalidInput(f'if_status: a claim without an id takes a "{QUEUED}" task', field="if_status")
         if if_version is not None:
-            inputs.integer(if_version, "if_version", 0, 2**62)
+            inputs.version(if_version, "if_version")
             if task is None:
-                raise InvalidInput("if_version: goes with a task that is named", field="if_version")
+                raise InvalidInput("if_version: requires the id of a task", field="if_version")
         if task is not None and (wanted_queues or wanted_tags):
             raise InvalidInput("a claim names either a task, or queues and tags to choose from", field="id")
         arguments = ""
         if request_id is not None:
-            told = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
-            arguments = call_digest("claim", told)
-        with self._db.write() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            name = self._known_as(tx, name)
-            by = self._holder(tx, actor, name)
-            earlier = self._repeated(tx, request_id, arguments, instant)
+            given = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
+            arguments = request_digest("claim", given)
+        with self.write() as tx:
+            name = tx.canonical_name(name)
+            by = tx.holder(actor, name)
+            earlier = tx.earlier_request(request_id, arguments)
             if earlier is not None:
-                return self._claim_again(tx, earlier, name, instant, None if lease is None else length, by)
-            if task is not None:
-                row = self._row(tx, task)
-                chosen = "seq = :seq AND status = :if_status AND version = coalesce(:if_version, version)"
-                values = {
-                    "seq": row["seq"], "agent": name, "if_status": if_status or QUEUED, "if_version": if_version,
-                }  # fmt: skip
-                self._sweep(tx, now, first="seq = :seq", values=values)
+                return claim_again(self, tx, earlier, name, None if lease is None else length, by)
+            if task is None:
+                claimed = _claim_best(self, tx, name, wanted_queues, wanted_tags, length, by)
+                refusal = None
             else:
-                chosen, values = _best(name, wanted_queues, wanted_tags)
-                self._sweep(tx, now, first=_claimable(wanted_queues, wanted_tags), values=values)
-            claimed = self._take(tx, chosen, values, instant, length, by)
+                claimed, refusal = _claim_one(self, tx, task, name, if_status, if_version, length, by)
             if claimed is not None:
-                after, number, token = claimed
-                self._remember(tx, request_id, arguments, instant, task_seq=after["seq"], attempt=number, created=None)
+                row, number, token = claimed
+                tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=None)
                 if text is not None:
-                    self._comment(tx, after, text, by, now)
-                warnings = self._notes_left(tx, after) if after["version"] > 2 else []
-            elif task is not None:
-                refusal = _not_claimable(self._row(tx, row["id"]), name, if_status, if_version)
+                    tx.comment(row, text, by)
+                warnings = _notes_left(tx, row) if row["version"] > 2 else []
         # Outside the transaction: what the sweep did stays done even if the claim is refused.
-        if claimed is not None:
-            return Grant(Task.from_row(after, now), lease_of(after, token), warnings=warnings)
-        if task is not None:
+        if refusal is not None:
             raise refusal
-        return None
-
-    def _take(
-        self,
-        tx: sqlite3.Connection,
-        chosen: str,
-        values: dict[str, Any],
-        instant: int,
-        length: int,
-        by: Actor,
-    ) -> tuple[TaskRow, int, str] | None:
-        """Claim the task that ``chosen`` names for ``values["agent"]``; return its row, attempt number and token."""
-        token, token_hash = self._new_token()
-        now, expires_at = instants.to_text(instant), instants.to_text(instant + length)
-        rows = task_rows(
-            tx,
-            CLAIM.format(chosen=chosen),
-            {**values, "now": now, "token_hash": token_hash, "expires_at": expires_at, "length": length},
-        )
-        if not rows:
+        if claimed is None:
             return None
-        after = rows[0]
-        name = after["claimed_by"]
-        self._meet(tx, name, now)
-        number = tx.execute(
-            """
-            INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
-            SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
-            RETURNING number
-            """,
-            {"seq": after["seq"], "agent": name, "fence": after["fence"], "now": now},
-        ).fetchall()[0][0]
-        changed = {
-            "status": {"from": "queued", "to": "claimed"},
-            "attempts": {"from": after["attempts"] - 1, "to": after["attempts"]},
-            "fence": {"from": after["fence"] - 1, "to": after["fence"]},
-            "claimed_by": {"from": None, "to": name},
-        }
-        data = {"changes": changed, "attempt": number, "lease_expires_at": expires_at}
-        self._record(tx, after, "claimed", by, now, data)
-        return after, number, token
-
-    def _claim_again(
-        self, tx: sqlite3.Connection, earlier: sqlite3.Row, agent: str, instant: int, length: int | None, by: Actor
-    ) -> Grant:
-        """Answer a repeated claim: the same attempt under a fresh token, if its lease still lives."""
-        row = self._reread(tx, earlier["task_seq"])
-        latest = tx.execute("SELECT max(number) FROM attempt WHERE task_seq = ?", (earlier["task_seq"],)).fetchone()[0]
-        now = instants.to_text(instant)
-        receipt = None
-        if latest == earlier["attempt"]:
-            receipt = self._renew_token(tx, row, agent, instant, length, by)
-        if receipt is None:
-            raise lease_lost(row, now)
-        receipt.replayed = True
-        receipt.warnings = self._notes_left(tx, row)
-        return receipt
-
-    def _notes_left(self, tx: sqlite3.Connection, row: TaskRow) -> list[str]:
-        """Return the latest note that somebody left with the task, as a sentence for whoever takes it up."""
-        left = tx.execute(
-            """
-            SELECT kind, actor, data ->> 'note' AS note FROM event
-             WHERE task_seq = ? AND data ->> 'note' IS NOT NULL
-               AND kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled')
-             ORDER BY seq DESC LIMIT 1
-            """,
-            (row["seq"],),
-        ).fetchone()
-        return [f"{left['kind'].replace('_', ' ')} by {left['actor']}: {left['note']}"] if left else []
+        return Grant(to_task(row, tx.now), lease_of(row, token), warnings=warnings)
 
     def resume(self, task: str, agent: str, *, lease: str | float | None = None, actor: Actor | None = None) -> Grant:
-        """Give the agent that holds a task a new token for it, after it lost its own; the old token is dead.
+        """Give the agent that holds a task a new token, after it lost its own; the old token is dead.
 
         The attempt stays the same, and so does the end of the lease unless ``lease`` asks for another length.
 
         Raises:
             NotFound: no such task.
-            Conflict: the task is not held, or held by somebody else.
+            Conflict: nobody holds the task, or another agent does.
             LeaseLost: the agent's lease has ended.
         """
         name = inputs.agent_name(agent, "agent")
-        length = None if lease is None else self._lease_length(lease)
-        with self._db.write() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            name = self._known_as(tx, name)
-            before = self._row(tx, task)
-            by = self._holder(tx, actor, name)
-            receipt = self._renew_token(tx, before, name, instant, length, by)
+        length = None if lease is None else lease_length(self, lease)
+        with self.write() as tx:
+            name = tx.canonical_name(name)
+            before = tx.find(task)
+            receipt = _renew_token(self, tx, before, name, length, tx.holder(actor, name))
             if receipt is not None:
                 return receipt
             if before["status"] not in LEASED:
                 raise status_conflict(before, LEASED)
             if before["claimed_by"] == name:
-                raise lease_lost(before, now)
+                raise lease_lost(before, tx.now)
             raise Conflict(
                 f"task {before['id']} is held by {before['claimed_by']}, not by {name}",
                 reason="assigned",
                 actual=actual(before),
             )
-
-    def _renew_token(
-        self,
-        tx: sqlite3.Connection,
-        before: TaskRow,
-        agent: str,
-        instant: int,
-        length: int | None,
-        by: Actor,
-    ) -> Grant | None:
-        """Replace the token of a live lease of ``agent``; ``None`` when there is none."""
-        token, token_hash = self._new_token()
-        now = instants.to_text(instant)
-        rows = task_rows(
-            tx,
-            f"""
-            UPDATE task
-               SET lease_token_hash = :token_hash, fence = fence + 1, version = version + 1, updated_at = :now,
-                   lease_expires_at = iif(:length IS NULL, lease_expires_at, :expires_at),
-                   lease_length = coalesce(:length, lease_length)
-             WHERE seq = :seq AND status IN ('claimed', 'running')
-               AND claimed_by = :agent AND lease_expires_at > :now
-            RETURNING {COLUMNS}
-            """,
-            {
-                "seq": before["seq"],
-                "agent": agent,
-                "now": now,
-                "token_hash": token_hash,
-                "length": length,
-                "expires_at": instants.to_text(instant + (length or 0)),
-            },
-        )
-        if not rows:
-            return None
-        after = rows[0]
-        number = tx.execute(
-            "UPDATE attempt SET fence = ? WHERE task_seq = ? AND outcome IS NULL RETURNING number",
-            (after["fence"], after["seq"]),
-        ).fetchall()[0][0]
-        self._seen(tx, agent, now)
-        data = {**changes(before, after), "attempt": number, "lease_expires_at": after["lease_expires_at"]}
-        self._record(tx, after, "resumed", by, now, data)
-        return Grant(Task.from_row(after, now), lease_of(after, token))
 
     def heartbeat(
         self,
@@ -306,47 +159,42 @@ class Claiming(Core):
             LeaseLost: the token is wrong, expired or replaced.
         """
         token_hash = _token_hash(token)
-        length = None if lease is None else self._lease_length(lease)
+        length = None if lease is None else lease_length(self, lease)
         if progress is not None:
-            inputs.integer(progress, "progress", 0, 100)
+            inputs.percentage(progress, "progress")
         note = inputs.note(note)
-        with self._db.write() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            before = self._row(tx, task)
-            expires_at = instants.to_text(instant + (length or before["lease_length"] or 0))
-            rows = task_rows(
-                tx,
+        with self.write() as tx:
+            before = tx.find(task)
+            expires_at = instants.to_text(tx.instant + (length or before["lease_length"] or 0))
+            rows = tx.tasks(
                 f"""
                 UPDATE task
                    SET status = 'running', lease_expires_at = :expires_at,
                        lease_length = coalesce(:length, lease_length), progress = coalesce(:progress, progress),
                        version = version + (status = 'claimed'),
-                       updated_at = iif(status = 'claimed' OR :told, :now, updated_at)
+                       updated_at = iif(status = 'claimed' OR :has_news, :now, updated_at)
                  WHERE seq = :seq AND {HELD}
                 RETURNING {COLUMNS}
                 """,
                 {
                     "seq": before["seq"],
-                    "now": now,
+                    "now": tx.now,
                     "token_hash": token_hash,
                     "expires_at": expires_at,
                     "length": length,
                     "progress": progress,
-                    "told": note is not None or progress not in (None, before["progress"]),
+                    "has_news": note is not None or progress not in (None, before["progress"]),
                 },
             )
             if not rows:
-                raise lease_lost(before, now)
+                raise lease_lost(before, tx.now)
             after = rows[0]
-            self._seen(tx, after["claimed_by"], now)
+            _seen(tx, after["claimed_by"])
             changed = changes(before, after)
             if changed["changes"] or note is not None:
                 kind = "started" if before["status"] != after["status"] else "progressed"
-                self._record(
-                    tx, after, kind, self._holder(tx, actor, before["claimed_by"]), now, {**changed, "note": note}
-                )
-        return Grant(Task.from_row(after, now), lease_of(after, token))
+                tx.record(after, kind, {**changed, "note": note}, tx.holder(actor, before["claimed_by"]))
+        return Grant(to_task(after, tx.now), lease_of(after, token))
 
     def complete(
         self,
@@ -358,7 +206,7 @@ class Claiming(Core):
         note: str | None = None,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Hand in the work done under a lease: the task goes to done, or to review if it needs approval.
+        """Submit the work done under a lease: the task goes to done, or to review if it needs approval.
 
         ``result`` is any JSON value and replaces an earlier one; ``artifacts`` are paths.
 
@@ -370,32 +218,15 @@ class Claiming(Core):
         stored = None if result is None else inputs.json_text(result, "result")
         files = inputs.json_text(inputs.artifacts(artifacts), "artifacts")
         note = inputs.note(note)
-        with self._db.write() as tx:
-            now = instants.to_text(self._clock())
-            before = self._row(tx, task)
-            rows = task_rows(
-                tx,
-                f"""
-                UPDATE task
-                   SET status = iif(needs_approval, 'review', 'done'),
-                       finished_at = iif(needs_approval, NULL, :now),
-                       result = :result, artifacts = :artifacts, error = NULL, {LEASE_ENDS},
-                       version = version + 1, updated_at = :now
-                 WHERE seq = :seq AND {HELD}
-                RETURNING {COLUMNS}
-                """,
-                {
-                    "seq": before["seq"],
-                    "now": now,
-                    "token_hash": token_hash,
-                    "result": stored,
-                    "artifacts": files,
-                },
-            )
-            if not rows:
-                return self._replay_or_refuse(tx, before, token_hash, "completed", now)
-            self._ended(tx, before, rows[0], "completed", token_hash, actor, now, result=stored, note=note)
-        return Receipt(Task.from_row(rows[0], now))
+        with self.write() as tx:
+            return _end(
+                tx, task, token_hash, "completed",
+                """
+                status = iif(needs_approval, 'review', 'done'), finished_at = iif(needs_approval, NULL, :now),
+                result = :result, artifacts = :artifacts, error = NULL, """ + END_LEASE,
+                {"result": stored, "artifacts": files},
+                actor, result=stored, note=note,
+            )  # fmt: skip
 
     def fail(
         self,
@@ -407,7 +238,7 @@ class Claiming(Core):
         no_retry: bool = False,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Give up the work under a lease: the task waits for its next attempt, or fails when none is left.
+        """Give up the work under a lease: the task waits for its next attempt, or fails if none is left.
 
         The wait doubles with each attempt; ``retry_in`` (seconds or a length) replaces it, ``no_retry`` ends the task.
 
@@ -421,38 +252,20 @@ class Claiming(Core):
         if no_retry and retry_in is not None:
             raise InvalidInput("retry_in and no_retry exclude each other", field="retry_in")
         wait = None if retry_in is None else instants.parse_length(retry_in, field="retry_in", high=WAIT_HIGH)
-        with self._db.write() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            before = self._row(tx, task)
+        over = ":no_retry OR attempts >= max_attempts"
+        with self.write() as tx:
+            before = tx.find(task)
             if wait is None:
                 base, cap = self.settings.backoff_base, self.settings.backoff_cap
                 wait = backoff.delay(before["attempts"], base=base, cap=cap)
-            rows = task_rows(
-                tx,
+            return _end(
+                tx, before, token_hash, "failed",
                 f"""
-                UPDATE task
-                   SET {requeue_unless(":no_retry OR attempts >= max_attempts")},
-                       not_before = iif(:no_retry OR attempts >= max_attempts, not_before, :not_before),
-                       delayed = iif(:no_retry OR attempts >= max_attempts, delayed, :wait > 0),
-                       error = :error, version = version + 1, updated_at = :now
-                 WHERE seq = :seq AND {HELD}
-                RETURNING {COLUMNS}
-                """,
-                {
-                    "seq": before["seq"],
-                    "now": now,
-                    "token_hash": token_hash,
-                    "error": error,
-                    "no_retry": no_retry,
-                    "wait": wait,
-                    "not_before": instants.to_text(instant + wait),
-                },
-            )
-            if not rows:
-                return self._replay_or_refuse(tx, before, token_hash, "failed", now)
-            self._ended(tx, before, rows[0], "failed", token_hash, actor, now, error=error)
-        return Receipt(Task.from_row(rows[0], now))
+                {to_queue_unless(over)}, error = :error,
+                not_before = iif({over}, not_before, :not_before), delayed = iif({over}, delayed, :wait > 0)""",
+                {"error": error, "no_retry": no_retry, "wait": wait, "not_before": _later(tx, wait)},
+                actor, error=error,
+            )  # fmt: skip
 
     def release(
         self,
@@ -463,7 +276,7 @@ class Claiming(Core):
         note: str | None = None,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Put a task back into its queue untouched; the attempt does not count.
+        """Return a task to its queue untouched; the attempt does not count.
 
         ``after`` (seconds or a length) keeps it from being claimed for that long.
 
@@ -474,40 +287,23 @@ class Claiming(Core):
         token_hash = _token_hash(token)
         wait = None if after is None else instants.parse_length(after, field="after", high=WAIT_HIGH)
         note = inputs.note(note)
-        with self._db.write() as tx:
-            instant = self._clock()
-            now = instants.to_text(instant)
-            before = self._row(tx, task)
-            rows = task_rows(
-                tx,
+        with self.write() as tx:
+            return _end(
+                tx, task, token_hash, "released",
                 f"""
-                UPDATE task
-                   SET {BACK_TO_QUEUE}, attempts = attempts - 1,
-                       not_before = iif(:wait IS NULL, not_before, :not_before),
-                       delayed = iif(:wait IS NULL, delayed, :wait > 0),
-                       version = version + 1, updated_at = :now
-                 WHERE seq = :seq AND {HELD}
-                RETURNING {COLUMNS}
-                """,
-                {
-                    "seq": before["seq"],
-                    "now": now,
-                    "token_hash": token_hash,
-                    "wait": wait,
-                    "not_before": instants.to_text(instant + (wait or 0)),
-                },
-            )
-            if not rows:
-                return self._replay_or_refuse(tx, before, token_hash, "released", now)
-            self._ended(tx, before, rows[0], "released", token_hash, actor, now, note=note)
-        return Receipt(Task.from_row(rows[0], now))
+                {TO_QUEUE}, attempts = attempts - 1,
+                not_before = iif(:wait IS NULL, not_before, :not_before),
+                delayed = iif(:wait IS NULL, delayed, :wait > 0)""",
+                {"wait": wait, "not_before": _later(tx, wait or 0)},
+                actor, note=note,
+            )  # fmt: skip
 
     def handoff(
         self, task: str, token: str, to: str, *, note: str | None = None, actor: Actor | None = None
     ) -> Receipt:
         """Pass a task on to another agent, for which it waits in the queue; the attempt does not count.
 
-        The note travels with the task: whoever claims it next is told.
+        The note travels with the task to whoever claims it next.
 
         Raises:
             NotFound: no such task.
@@ -517,108 +313,244 @@ class Claiming(Core):
         token_hash = _token_hash(token)
         to = inputs.agent_name(to, "to")
         note = inputs.note(note)
-        with self._db.write() as tx:
-            now = instants.to_text(self._clock())
-            before = self._row(tx, task)
-            to = self._known_as(tx, to)
-            rows = task_rows(
-                tx,
-                f"""
-                UPDATE task
-                   SET {BACK_TO_QUEUE}, assignee = :to, attempts = attempts - 1,
-                       version = version + 1, updated_at = :now
-                 WHERE seq = :seq AND {HELD}
-                RETURNING {COLUMNS}
-                """,
-                {"seq": before["seq"], "now": now, "token_hash": token_hash, "to": to},
-            )
-            if not rows:
-                return self._replay_or_refuse(tx, before, token_hash, "handed_off", now)
-            if before["claimed_by"] == to:
-                raise InvalidInput(f"to: {to} holds the task already", hint="Use `release` to put it back.", field="to")
-            self._meet(tx, to, now)
-            self._ended(tx, before, rows[0], "handed_off", token_hash, actor, now, note=note)
-        return Receipt(Task.from_row(rows[0], now))
-
-    def _ended(
-        self,
-        tx: sqlite3.Connection,
-        before: TaskRow,
-        after: TaskRow,
-        outcome: str,
-        token_hash: str,
-        actor: Actor | None,
-        now: str,
-        *,
-        result: str | None = None,
-        error: str | None = None,
-        note: str | None = None,
-    ) -> None:
-        """Note that the holder ended its attempt: the attempt's row, the agent's, the event."""
-        number = self._end_attempt(
-            tx, after, outcome, now, token_hash=token_hash, result=result, error=error, note=note
-        )
-        data = {**changes(before, after), "attempt": number, "error": error, "note": note}
-        self._record(tx, after, outcome, self._holder(tx, actor, before["claimed_by"]), now, data)
-
-    @staticmethod
-    def _seen(tx: sqlite3.Connection, agent: str, now: str) -> None:
-        tx.execute("UPDATE agent SET last_seen_at = ? WHERE name = ?", (now, agent))
-
-    def _holder(self, tx: sqlite3.Connection, actor: Actor | None, agent: str) -> Actor:
-        """Return who acts under a lease: the actor given, as its name was first written, else the agent itself."""
-        return Actor(self._known_as(tx, self._caller(actor).name) if actor else agent, AGENT)
+        with self.write() as tx:
+            to = tx.canonical_name(to)
+            before = tx.find(task)
+            receipt = _end(
+                tx, before, token_hash, "handed_off",
+                f"{TO_QUEUE}, assignee = :to, attempts = attempts - 1",
+                {"to": to},
+                actor, note=note,
+            )  # fmt: skip
+            if not receipt.replayed:
+                if before["claimed_by"] == to:
+                    raise InvalidInput(
+                        f"to: {to} already holds the task", hint="Use `release` to return it to the queue.", field="to"
+                    )
+                tx.register_agent(to)
+            return receipt
 
 
-def _token_hash(token: str) -> str:
-    return digest(inputs.line(token, "token", inputs.KEY))
+def lease_length(core: Core, lease: str | float | None) -> int:
+    """Return the length of a lease in milliseconds; ``None`` is the default of the settings."""
+    if lease is None:
+        return core.settings.lease
+    return instants.parse_length(lease, field="lease", low=LEASE_LOW, high=LEASE_HIGH)
 
 
-def _best(agent: str, queues: Sequence[str], tags: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Return SQL that names the best ready task of some queues, and its parameters.
+def lease_of(row: TaskRow, token: str) -> Lease:
+    """Return the lease that a row of ``task`` stands under."""
+    return Lease(token, row["fence"], row["lease_expires_at"])
+
+
+# Claims
+
+
+def _claim_one(
+    core: Core,
+    tx: Transaction,
+    task: str,
+    agent: str,
+    if_status: str | None,
+    if_version: int | None,
+    length: int,
+    by: Actor,
+) -> tuple[tuple[TaskRow, int, str] | None, Conflict | None]:
+    """Claim the task that is named; return what ``grant`` does, or the refusal."""
+    row = tx.find(task)
+    values = {"seq": row["seq"], "agent": agent, "if_status": if_status or QUEUED, "if_version": if_version}
+    sweep(tx, first="seq = :seq", values=values)
+    chosen = "seq = :seq AND status = :if_status AND version = coalesce(:if_version, version)"
+    claimed = grant(core, tx, chosen, values, length, by)
+    return claimed, None if claimed else _not_claimable(tx.task(row["seq"]), agent, if_status, if_version)
+
+
+def _claim_best(
+    core: Core, tx: Transaction, agent: str, queues: Sequence[str], tags: Sequence[str], length: int, by: Actor
+) -> tuple[TaskRow, int, str] | None:
+    """Claim the best task that is ready in some queues; return what ``grant`` does."""
+    within, values = in_queues(queues)
+    values["agent"] = agent
+    if tags:
+        within += f" AND {HAS_TAGS}"
+        values["tags"] = inputs.json_text(list(tags), "tags")
+    sweep(tx, first=f"{IS_CLAIMABLE_BY} AND {within}", values=values)
+    return grant(core, tx, _best(queues, HAS_TAGS if tags else "1"), values, length, by)
+
+
+def _best(queues: Sequence[str], tagged: str) -> str:
+    """Return SQL that names the best ready task of some queues.
 
     Each combination of queue and assignee is one look at the head of an index, so that neither the tasks of other
     agents nor those of other queues cost anything.
     """
-    values: dict[str, Any] = {"agent": agent}
-    tagged = ""
-    if tags:
-        values["tags"] = inputs.json_text(list(tags), "tags")
-        tagged = f"AND {TAGGED}"
     heads: list[str] = []
-    for number, queue in enumerate(queues):
-        values[f"queue{number}"] = queue
-    for queued in [f"AND queue = :queue{number}" for number in range(len(queues))] or [""]:
-        index = "task_ready_in_queue" if queued else "task_ready"
+    for queued in [f"queue = :queue{number}" for number in range(len(queues))] or ["1"]:
+        index = "task_ready_in_queue" if queues else "task_ready"
         heads.extend(
             f"""
             SELECT * FROM (
                 SELECT seq, priority FROM task INDEXED BY {index}
-                 WHERE {READY} AND {DUE} AND {assigned} {queued} {tagged}
+                 WHERE {IS_PROMOTED} AND {IS_DUE} AND {assigned} AND {queued} AND {tagged}
                  ORDER BY priority DESC, seq LIMIT 1)"""
             for assigned in ("assignee IS NULL", "assignee = :agent")
         )
-    return (
-        f"seq = (SELECT seq FROM ({' UNION ALL '.join(heads)}) ORDER BY priority DESC, seq LIMIT 1)",
-        values,
+    return f"seq = (SELECT seq FROM ({' UNION ALL '.join(heads)}) ORDER BY priority DESC, seq LIMIT 1)"
+
+
+def grant(
+    core: Core, tx: Transaction, chosen: str, values: dict[str, Any], length: int, by: Actor
+) -> tuple[TaskRow, int, str] | None:
+    """Claim the task that ``chosen`` names for ``values["agent"]``; return its row, attempt number and token."""
+    token, token_hash = core.new_token()
+    expires_at = _later(tx, length)
+    rows = tx.tasks(
+        CLAIM.format(chosen=chosen),
+        {**values, "now": tx.now, "token_hash": token_hash, "expires_at": expires_at, "length": length},
     )
+    if not rows:
+        return None
+    after = rows[0]
+    name = after["claimed_by"]
+    tx.register_agent(name)
+    number = tx.execute(
+        """
+        INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
+        SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
+        RETURNING number
+        """,
+        {"seq": after["seq"], "agent": name, "fence": after["fence"], "now": tx.now},
+    ).fetchall()[0][0]
+    changed = {
+        "status": {"from": "queued", "to": "claimed"},
+        "attempts": {"from": after["attempts"] - 1, "to": after["attempts"]},
+        "fence": {"from": after["fence"] - 1, "to": after["fence"]},
+        "claimed_by": {"from": None, "to": name},
+    }
+    tx.record(after, "claimed", {"changes": changed, "attempt": number, "lease_expires_at": expires_at}, by)
+    return after, number, token
 
 
-def _claimable(queues: Sequence[str], tags: Sequence[str]) -> str:
-    """Return SQL over a row of ``task``: would this claim take it, were it ready? Parameters as of ``_best``."""
-    terms = [MINE]
-    if queues:
-        terms.append(f"queue IN ({', '.join(f':queue{number}' for number in range(len(queues)))})")
-    if tags:
-        terms.append(TAGGED)
-    return " AND ".join(terms)
+def claim_again(core: Core, tx: Transaction, earlier: Row, agent: str, length: int | None, by: Actor) -> Grant:
+    """Answer a repeated claim: the same attempt under a fresh token, if its lease is still live."""
+    row = tx.task(earlier["task_seq"])
+    latest = tx.execute("SELECT max(number) FROM attempt WHERE task_seq = ?", (earlier["task_seq"],)).fetchone()[0]
+    receipt = None
+    if latest == earlier["attempt"]:
+        receipt = _renew_token(core, tx, row, agent, length, by)
+    if receipt is None:
+        raise lease_lost(row, tx.now)
+    receipt.replayed = True
+    receipt.warnings = _notes_left(tx, row)
+    return receipt
+
+
+def _notes_left(tx: Transaction, row: TaskRow) -> list[str]:
+    """Return the latest note that was left with a task, as a sentence for whoever claims it."""
+    left = tx.execute(
+        """
+        SELECT kind, actor, data ->> 'note' AS note FROM event
+         WHERE task_seq = ? AND data ->> 'note' IS NOT NULL
+           AND kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled')
+         ORDER BY seq DESC LIMIT 1
+        """,
+        (row["seq"],),
+    ).fetchone()
+    return [f"{left['kind'].replace('_', ' ')} by {left['actor']}: {left['note']}"] if left else []
 
 
 def _not_claimable(row: TaskRow, agent: str, if_status: str | None, if_version: int | None) -> Conflict:
-    """Return the refusal of a claim of one task, naming the first thing that stands in the way."""
+    """Return the refusal of a claim of one task; it names the first obstacle."""
     if row["status"] != QUEUED or if_status not in (None, QUEUED):
         return status_conflict(row, [QUEUED if if_status in (None, row["status"]) else if_status])
     if if_version not in (None, row["version"]):
         return version_conflict(row, if_version)
     reason, what = obstacle(row, agent)
     return Conflict(f"task {row['id']} {what}", reason=reason, actual=actual(row))
+
+
+# Leases
+
+
+def _renew_token(
+    core: Core, tx: Transaction, before: TaskRow, agent: str, length: int | None, by: Actor
+) -> Grant | None:
+    """Replace the token of a live lease of ``agent``; ``None`` if there is none."""
+    token, token_hash = core.new_token()
+    after = tx.change(
+        before,
+        """
+        lease_token_hash = :token_hash, fence = fence + 1,
+        lease_expires_at = iif(:length IS NULL, lease_expires_at, :expires_at),
+        lease_length = coalesce(:length, lease_length)""",
+        where=f"{IS_LEASED} AND claimed_by = :agent AND lease_expires_at > :now",
+        values={
+            "agent": agent,
+            "token_hash": token_hash,
+            "length": length,
+            "expires_at": _later(tx, length or 0),
+        },
+    )
+    if after is None:
+        return None
+    number = tx.execute(
+        "UPDATE attempt SET fence = ? WHERE task_seq = ? AND outcome IS NULL RETURNING number",
+        (after["fence"], after["seq"]),
+    ).fetchall()[0][0]
+    _seen(tx, agent)
+    data = {**changes(before, after), "attempt": number, "lease_expires_at": after["lease_expires_at"]}
+    tx.record(after, "resumed", data, by)
+    return Grant(to_task(after, tx.now), lease_of(after, token))
+
+
+def _end(
+    tx: Transaction,
+    task: str | TaskRow,
+    token_hash: str,
+    outcome: str,
+    assignments: str,
+    values: dict[str, Any],
+    actor: Actor | None,
+    *,
+    result: str | None = None,
+    error: str | None = None,
+    note: str | None = None,
+) -> Receipt:
+    """End a lease in the way that ``assignments`` says: the task, the attempt, the event; or replay, or refuse.
+
+    Raises:
+        NotFound: no such task.
+        LeaseLost: the token is wrong, expired or replaced.
+    """
+    before = tx.find(task) if isinstance(task, str) else task
+    after = tx.change(before, assignments, where=HELD, values={**values, "token_hash": token_hash})
+    if after is None:
+        return _replay_or_refuse(tx, before, token_hash, outcome)
+    number = tx.end_attempt(after, outcome, token_hash=token_hash, result=result, error=error, note=note)
+    data = {**changes(before, after), "attempt": number, "error": error, "note": note}
+    tx.record(after, outcome, data, tx.holder(actor, before["claimed_by"]))
+    return Receipt(to_task(after, tx.now))
+
+
+def _replay_or_refuse(tx: Transaction, row: TaskRow, token_hash: str, outcome: str) -> Receipt:
+    """Answer a repeated ending, or refuse: the reply was lost if this token ended an attempt by the same verb."""
+    replayed = tx.execute(
+        "SELECT 1 FROM attempt WHERE task_seq = ? AND outcome = ? AND same_secret(token_hash, ?)",
+        (row["seq"], outcome, token_hash),
+    ).fetchone()
+    if replayed:
+        return Receipt(to_task(row, tx.now), replayed=True)
+    raise lease_lost(row, tx.now)
+
+
+def _later(tx: Transaction, length: int) -> str:
+    """Return the instant that lies some milliseconds after that of a transaction."""
+    return instants.to_text(tx.instant + length)
+
+
+def _seen(tx: Transaction, agent: str) -> None:
+    tx.execute("UPDATE agent SET last_seen_at = ? WHERE name = ?", (tx.now, agent))
+
+
+def _token_hash(token: str) -> str:
+    return digest(inputs.line(token, "token", inputs.KEY))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 from .. import instants
-from ..model import BLOCKED_BY, FINAL, JSON_KEYS, STATUSES
-from .queries import BLOCKED, READY_NOW
+from ..model import FINAL, JSON_KEYS, STATUSES
+from .predicates import DERIVED, IS_UNFINISHED
+from .rows import AS_JSON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
-
-    from ..service import Board
+    from .core import Core, Transaction
 
 SHOWN = 10_000
 """Tasks that a snapshot holds, at most."""
@@ -20,22 +19,13 @@ SHOWN = 10_000
 LEFT_OUT = ("body", "params", "result")
 """What a snapshot leaves out of a task."""
 
-_SQL = {
-    "tags": "json(tags)",
-    "blocked_by": f"json({BLOCKED_BY})",
-    "artifacts": "json(artifacts)",
-    "needs_approval": "iif(needs_approval, json('true'), json('false'))",
+COLUMNS = {
+    **AS_JSON,
+    **{name: f"iif({condition}, json('true'), json('false'))" for name, condition in DERIVED.items()},
 }
-_CONDITIONS = {
-    "ready": READY_NOW,
-    "blocked": BLOCKED,
-    "delayed": "status = 'queued' AND coalesce(not_before > :now, 0)",
-    "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
-    "overdue": "coalesce(due_at < :now, 0) AND finished_at IS NULL",
-}
-_SQL |= {name: f"iif({condition}, json('true'), json('false'))" for name, condition in _CONDITIONS.items()}
-_OBJECT = ", ".join(f"'{key}', {_SQL.get(key, key)}" for key in JSON_KEYS if key not in LEFT_OUT)
-_UNFINISHED = "SELECT seq FROM task WHERE finished_at IS NULL ORDER BY {order} LIMIT :left"
+"""SQL: the keys of a task's JSON that are not a plain column; parameter ``now``."""
+_OBJECT = ", ".join(f"'{key}', {COLUMNS.get(key, key)}" for key in JSON_KEYS if key not in LEFT_OUT)
+_UNFINISHED = f"SELECT seq FROM task WHERE {IS_UNFINISHED} ORDER BY {{order}} LIMIT :left"
 _FINISHED = """
     SELECT seq FROM task WHERE finished_at IS NOT NULL AND archived_at IS NULL
      ORDER BY finished_at DESC, seq DESC LIMIT :left"""
@@ -74,13 +64,11 @@ class Snapshot:
         )
 
 
-def take(board: Board, known: Snapshot | None) -> Snapshot:
-    """Return the board as it is now; ``known`` itself when that still holds."""
-    with board._db.read() as tx:
-        instant = board._clock()
-        now = instants.to_text(instant)
-        revision, file = tx.execute("SELECT revision FROM board").fetchone()[0], board._db.file_id()
-        if known is not None and known.holds(revision, instant, file):
+def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
+    """Return the board as it is now; ``known`` itself if it still holds."""
+    with core.read() as tx:
+        revision, file = tx.execute("SELECT revision FROM board").fetchone()[0], core.database.file_id()
+        if known is not None and known.holds(revision, tx.instant, file):
             return known
         counts = dict.fromkeys(STATUSES, 0)
         for status, count in tx.execute(
@@ -95,30 +83,30 @@ def take(board: Board, known: Snapshot | None) -> Snapshot:
                 row[0]
                 for row in tx.execute(
                     f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
-                    {"now": now, "left": SHOWN - len(tasks)},
+                    {"now": tx.now, "left": SHOWN - len(tasks)},
                 )
             ]
-        since, until = _instants_around(tx, now)
+        since, until = _instants_around(tx)
     head = {
         "counts": counts,
         "truncated": sum(counts.values()) > len(tasks),
         "revision": revision,
-        "timezone": board.settings.timezone,
+        "timezone": core.settings.timezone,
     }
     text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
     return Snapshot(text, revision, since, until, file)
 
 
-def _instants_around(tx: sqlite3.Connection, now: str) -> tuple[int, int | None]:
+def _instants_around(tx: Transaction) -> tuple[int, int | None]:
     """Return the latest instant that has passed, and the next one, of those that derived fields go by."""
     passed, coming, passed_due, coming_due = tx.execute(
-        """
+        f"""
         SELECT max(iif(at <= :now, at, NULL)), min(iif(at > :now, at, NULL)),
                max(iif(due_at < :now, due_at, NULL)), min(iif(due_at >= :now, due_at, NULL))
           FROM (SELECT iif(status = 'queued', not_before, lease_expires_at) AS at, due_at
-                  FROM task WHERE finished_at IS NULL)
+                  FROM task WHERE {IS_UNFINISHED})
         """,
-        {"now": now},
+        {"now": tx.now},
     ).fetchone()
     # A task is overdue once its deadline lies behind, a lease has expired the moment that it ends.
     before = [_milliseconds(passed, 0), _milliseconds(passed_due, 1)]

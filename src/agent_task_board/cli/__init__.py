@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     calls: list[Call] = []
     code = _answer(list(sys.argv[1:] if argv is None else argv), calls)
     for call in calls:
-        if call.owes_hooks:
+        if call.has_pending_hooks:
             from .detached import deliver
 
             deliver(call.config)
@@ -123,11 +123,10 @@ def _without_command(arguments: list[str]) -> Reply:
         sys.stdout.write(overview())
         raise SystemExit(0)
     if "--version" in arguments:
-        import sqlite3
-
         from .._version import __version__
+        from ..storage.db import SQLITE_VERSION
         from .command import Reply
 
         python = ".".join(map(str, sys.version_info[:3]))
-        return Reply({"version": __version__, "python": python, "sqlite": sqlite3.sqlite_version})
+        return Reply({"version": __version__, "python": python, "sqlite": ".".join(map(str, SQLITE_VERSION))})
     raise InvalidInput("name a command", hint="See `atb --help`; most agents start with `atb claim`.")

@@ -121,9 +121,9 @@ class Call:
         return self._board
 
     @property
-    def owes_hooks(self) -> bool:
+    def has_pending_hooks(self) -> bool:
         """Whether the board wrote something down that hooks are to be told."""
-        return self._board is not None and self._board.owes_hooks
+        return self._board is not None and self._board.has_pending_hooks
 
     def close(self) -> None:
         """Close the board; say so if it was made just now, or is not there."""

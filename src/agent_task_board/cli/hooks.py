@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidInput
-from ..hooks import outbox
+from ..hooks import delivery, outbox
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
@@ -35,21 +35,21 @@ def _hooks(call: Call) -> Reply:
         if getattr(args, option) not in (None, False) and action != owner:
             raise InvalidInput(f"{option}: goes with {owner} only", field=option)
     if action == "deliver":
-        return Reply({"delivered": outbox.deliver_all(call.board)})
+        return Reply({"delivered": delivery.deliver_all(call.board)})
     if action == "retry":
         if (args.delivery is None) != args.all:
             raise InvalidInput("delivery: give the id of one, or --all", field="delivery")
         return _retry(call)
     found = _targets(call)
     if action == "test":
-        return Reply(outbox.try_out(call.board, args.task), page="hooks", zone=call.config.settings.timezone)
+        return Reply(delivery.try_out(call.board, args.task), page="hooks", zone=call.config.settings.timezone)
     rows = outbox.deliveries(call.board, status=args.status, limit=100 if args.limit is None else args.limit)
     return Reply({"targets": found, "deliveries": rows}, page="hooks", zone=call.config.settings.timezone)
 
 
 def _retry(call: Call) -> Reply:
     count = outbox.retry(call.board, call.args.delivery)
-    call.board.owes_hooks = count > 0 and call.config.settings.hooks is not None
+    call.board.has_pending_hooks = count > 0 and call.config.settings.hooks is not None
     return Reply({"retried": count})
 
 

@@ -48,7 +48,7 @@ def _restore_arguments(parser: Parser) -> None:
 
 def _restore(call: Call) -> Reply:
     from ..storage.db import SCHEMA_VERSION
-    from ..upkeep.backup import restore
+    from ..upkeep.restore import restore
 
     made = restore(call.args.zip, call.config.data_dir)
     warnings = [f"made a new board at {made['path']}"]

@@ -136,7 +136,7 @@ def _make(call: Call, board: Board, patience: int | None = None) -> None:
     settings = copy.copy(call.config.settings)
     settings.busy_timeout = min(settings.busy_timeout, patience or settings.busy_timeout)
     with _board(call, create=True, settings=settings) as maker:
-        maker.make()
+        maker.create()
         call.tell(maker)
 
 

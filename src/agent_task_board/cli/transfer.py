@@ -9,7 +9,6 @@ import time
 
 from ..errors import InvalidInput, Unusable
 from ..transfer.export import FORMATS as WRITTEN
-from ..transfer.export import is_of_the_board
 from ..transfer.importing import FORMATS as READ
 from . import output
 from .command import Call, Command, Reply
@@ -126,7 +125,7 @@ def _opened(call: Call, path: str) -> Iterator[BinaryIO]:
             if sys.stdin is None:
                 raise InvalidInput("file: standard input is closed", field="file")
             yield sys.stdin.buffer
-        elif is_of_the_board(call.board, path):
+        elif call.board.database.owns(path):
             raise InvalidInput(f"file: {path[:200]} is the board itself", field="file")
         else:
             with open(path, "rb") as file:

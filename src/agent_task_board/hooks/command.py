@@ -1,4 +1,4 @@
-"""Run one command hook: a program of the configuration, told of a task, with limits that it cannot get out of."""
+"""Run the configured command for one notification, within limits that it cannot escape."""
 
 from __future__ import annotations
 
@@ -11,63 +11,27 @@ import subprocess
 import tempfile
 import time
 
+from .message import OUTPUT, Outcome
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+
+    from .message import Message
 
 LIMIT = 10.0
 """Seconds that a command has."""
 GRACE = 1.0
 """Seconds between the request to end and the end."""
-OUTPUT = 65_536
-"""Bytes of output that are kept, of a command as of an address."""
-TOLD = 2_000
-"""Characters of it that an event tells: the last ones."""
-
 _ROUND = 16
 """Reads between two looks at the clock: output without end must not hide that time is up."""
-
-
-class Message:
-    """What a hook is told: of which event, and the task as it is now."""
-
-    __slots__ = ("delivery", "event", "task", "told")
-
-    def __init__(self, delivery: str, told: str, event: dict[str, Any], task: dict[str, Any]) -> None:
-        self.delivery = delivery
-        self.told = told
-        self.event = event
-        self.task = task
-
-
-class Outcome:
-    """What came of one attempt; without ``error`` the message is delivered.
-
-    ``exit`` is a command's exit code, ``status`` an address's HTTP status, ``output`` the end of what either said.
-    """
-
-    __slots__ = ("error", "exit", "output", "status")
-
-    def __init__(
-        self, error: str | None = None, *, code: int | None = None, status: int | None = None, output: bytes = b""
-    ) -> None:
-        self.error = error
-        self.exit = code
-        self.status = status
-        self.output = readable(output.decode("utf-8", "replace"))[-TOLD:]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what there is of ``exit``, ``status``, ``error`` and ``output``."""
-        found = {"exit": self.exit, "status": self.status, "error": self.error, "output": self.output or None}
-        return {key: value for key, value in found.items() if value is not None}
 
 
 def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
     """Run a command with the task on its standard input; it has ``LIMIT`` seconds.
 
-    Only the command itself is waited for: a process that it leaves behind goes on, and nobody reads what that
-    says. At the limit its whole process group is ended.
+    Only the command itself is waited for: a process that it leaves behind keeps running, and its output is not read.
+    At the limit its whole process group is ended.
     """
     try:
         process = _start(argv, message, directory)
@@ -91,7 +55,7 @@ def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
 
 
 def _start(argv: Sequence[str], message: Message, directory: str) -> subprocess.Popen[bytes]:
-    with tempfile.TemporaryFile() as task:  # a pipe would hold us up where the command does not read
+    with tempfile.TemporaryFile() as task:  # a pipe would block us if the command does not read
         task.write(json.dumps(message.task, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         task.seek(0)
         return subprocess.Popen(
@@ -106,27 +70,22 @@ def _start(argv: Sequence[str], message: Message, directory: str) -> subprocess.
 
 
 def environment(message: Message, directory: str) -> dict[str, str]:
-    """Return the environment of a command: ours without a lease's token, and what it is told of."""
+    """Return the environment of a command: ours without the lease token, and the notification."""
     found = {name: value for name, value in os.environ.items() if name != "ATB_TOKEN"}
     if found.get("ATB_CONFIG"):  # the command works in another directory
         found["ATB_CONFIG"] = os.path.abspath(os.path.expanduser(found["ATB_CONFIG"]))
     return {
         **found,
         "ATB_DELIVERY": message.delivery,
-        "ATB_EVENT": message.told,
+        "ATB_EVENT": message.notification,
         "ATB_EVENT_SEQ": str(message.event["seq"]),
         "ATB_TASK_ID": message.task["id"],
         "ATB_DATA_DIR": directory,
     }
 
 
-def readable(text: str) -> str:
-    """Return text whose control characters, but for line breaks and tabs, are replaced."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
-
-
 def _attend(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
-    """Read what a process says until it ends; return the last of it, and whether it ended in time."""
+    """Read the output of a process until it ends; return the last of it, and whether it ended in time."""
     pipe = process.stdout.fileno()  # type: ignore[union-attr]
     os.set_blocking(pipe, False)
     poll = select.poll()  # select() knows no descriptor beyond 1,023, and a server may have so many
@@ -134,10 +93,10 @@ def _attend(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
     deadline = time.monotonic() + LIMIT
     output, is_open, pause = b"", True, 0.001
     while True:
-        has_ended = process.poll() is not None  # before the reading: what it said last is then in the pipe
+        has_ended = process.poll() is not None  # before reading: its last output is then in the pipe
         if is_open:
-            said, is_open = _read(pipe)
-            output = (output + said)[-OUTPUT:]
+            chunk, is_open = _read(pipe)
+            output = (output + chunk)[-OUTPUT:]
             if not is_open:
                 poll.unregister(pipe)
         left = deadline - time.monotonic()
@@ -148,21 +107,21 @@ def _attend(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
 
 
 def _read(pipe: int) -> tuple[bytes, bool]:
-    """Return what is in a pipe, some of it, and whether more may come."""
-    said = b""
+    """Return some of what is in a pipe, and whether more may come."""
+    found = b""
     for _ in range(_ROUND):
         try:
             part = os.read(pipe, OUTPUT)
         except BlockingIOError:
-            return said, True
+            return found, True
         if not part:
-            return said, False
-        said += part
-    return said, True
+            return found, False
+        found += part
+    return found, True
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and every process of its group, politely first."""
+    """End a command and every process of its group: SIGTERM first, then SIGKILL."""
     _signal(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
@@ -171,7 +130,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.02)
     _signal(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # that of another user, say, which may not be killed
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a process of another user may not be killed
         process.wait(GRACE)
 
 
@@ -181,6 +140,6 @@ def _signal(group: int, number: int) -> bool:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # there is one, and it is not ours any more: sudo
+    except PermissionError:  # there is one that is no longer ours: sudo
         pass
     return True

@@ -12,11 +12,11 @@ import threading
 from urllib.parse import urljoin, urlsplit
 
 from .._version import __version__
-from .command import OUTPUT, Outcome, readable
+from .message import OUTPUT, Outcome, readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .command import Message
+    from .message import Message
 
 LIMIT = 5.0
 """Seconds for everything: the name, the connection, redirects, the answer."""
@@ -31,7 +31,7 @@ def call(url: str, secret: str | None, message: Message, now: int) -> Outcome:
     A name server cannot be hurried, so that a thread does the work, and is left alone when time is up.
     """
     body = json.dumps(
-        {"delivery": message.delivery, "told": message.told, "event": message.event, "task": message.task},
+        {"delivery": message.delivery, "told": message.notification, "event": message.event, "task": message.task},
         ensure_ascii=False,
     ).encode("utf-8", "replace")
     exchange = _Exchange(url, body, {**_HEADERS, **headers(message, body, secret, now)})
@@ -52,7 +52,7 @@ def _late() -> Outcome:
 def headers(message: Message, body: bytes, secret: str | None, now: int) -> dict[str, str]:
     """Return the headers that tell of a message and, where there is a secret, prove where it comes from."""
     stamp = str(now // 1_000)
-    found = {"X-ATB-Delivery": message.delivery, "X-ATB-Event": message.told, "X-ATB-Timestamp": stamp}
+    found = {"X-ATB-Delivery": message.delivery, "X-ATB-Event": message.notification, "X-ATB-Timestamp": stamp}
     if secret is not None:
         signature = hmac.new(secret.encode(), f"{stamp}.".encode() + body, "sha256").hexdigest()
         found["X-ATB-Signature"] = f"sha256={signature}"

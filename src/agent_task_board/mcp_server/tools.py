@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import inputs
 from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
-from ..hooks.outbox import deliver_soon
+from ..hooks.delivery import deliver_soon
 from ..identity import Actor
 from ..model import AGENT
 from ..text import compact
@@ -97,7 +97,7 @@ class Tools:
         if "agent" in found:
             found["agent"] = inputs.agent_name(found["agent"], "agent")
         text = _TOOLS[name](self, found)
-        if self.board.owes_hooks:
+        if self.board.has_pending_hooks:
             deliver_soon(self.board)
         return text
 

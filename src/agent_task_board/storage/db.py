@@ -25,10 +25,21 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import NoReturn
 
+Connection = sqlite3.Connection
+Cursor = sqlite3.Cursor
+Row = sqlite3.Row
+Error = sqlite3.Error
+IntegrityError = sqlite3.IntegrityError
+"""The library's types, for those who work inside a transaction: ``sqlite3`` is imported in this package only."""
+
+SQLITE_VERSION = sqlite3.sqlite_version_info
+
 FILE = "tasks.db"
 APPLICATION_ID = 0x41544231  # "ATB1"
 SCHEMA_VERSION = 2
 """The newest schema; the number of files in ``migrations``."""
+OLDEST_SQLITE = (3, 38, 0)
+"""The first SQLite with the operator ``->>``; STRICT tables came with 3.37."""
 
 _creating = allocate_lock()
 _NO_WAL = "Put the data directory on a local disk: WAL needs shared memory, which network and shared folders lack."
@@ -43,7 +54,7 @@ class Database:
             empty one that cannot be changed.
         read_only: never write, not even to migrate.
         busy_timeout: seconds that a writer waits for the write lock.
-        before_migration: called with the schema's number, under the write lock, before an older board is changed.
+        before_migration: called under the write lock before the schema of an older board is changed.
     """
 
     def __init__(
@@ -53,9 +64,9 @@ class Database:
         create: bool = False,
         read_only: bool = False,
         busy_timeout: float = 10.0,
-        before_migration: Callable[[int], object] = id,
+        before_migration: Callable[[], object] | None = None,
     ) -> None:
-        self._sessions: dict[tuple[int, int], _Session] = {}  # first, since __del__ needs it
+        self._sessions: dict[tuple[int, int], Session] = {}  # first, since __del__ needs it
         self.directory = os.path.abspath(directory)  # a later chdir must not lead to another board
         self.path = os.path.join(self.directory, FILE)
         self.created = False
@@ -88,6 +99,20 @@ class Database:
         found = self._look()
         return None if found is None else (found.st_dev, found.st_ino)
 
+    def owns(self, path: str) -> bool:
+        """Say whether a path is a file of this board; to open one by other means would drop SQLite's locks on it."""
+        names = (FILE, f"{FILE}-wal", f"{FILE}-shm")
+        folder = os.path.dirname(os.path.realpath(path))
+        if os.path.basename(path) in names and os.path.realpath(self.directory) == folder:
+            return True
+        for name in names:
+            try:
+                if os.path.samefile(path, os.path.join(self.directory, name)):
+                    return True
+            except (OSError, ValueError):
+                continue
+        return False
+
     def __del__(self) -> None:
         self.close()
 
@@ -113,7 +138,7 @@ class Database:
         if session is not None:
             session.close()
 
-    def session(self, *, to_write: bool = False) -> _Session:
+    def session(self, *, to_write: bool = False) -> Session:
         """Return the connection of this thread, opened on first use; only a write makes a board."""
         key = (os.getpid(), get_ident())  # a connection must not cross a fork
         session = self._sessions.get(key)
@@ -126,19 +151,20 @@ class Database:
             self.is_missing = missing
         return session
 
-    def _open(self, *, missing: bool) -> _Session:
+    def _open(self, *, missing: bool) -> Session:
         try:
             if missing:
-                return _Session.absent(self)
+                return Session.absent(self)
             if not self.exists():
                 self._make_directory()
             if self._read_only or not os.access(self.directory, os.W_OK):
                 return self._open_read_only()
-            return _Session(self, self._connect(f"file://{_quote(self.path)}?mode=rw"))
+            return Session(self, self._connect(f"file://{uri_path(self.path)}?mode=rw"))
         except sqlite3.Error as error:
             refuse(error, self.path)
 
     def _connect(self, uri: str) -> sqlite3.Connection:
+        refuse_old_sqlite(SQLITE_VERSION)
         connection = sqlite3.connect(
             uri,
             uri=True,
@@ -150,13 +176,13 @@ class Database:
         connection.create_function("same_secret", 2, _same_secret)
         return connection
 
-    def _open_read_only(self) -> _Session:
+    def _open_read_only(self) -> Session:
         """Open for reading, also in a directory that cannot be written.
 
         There SQLite cannot make its shared-memory file. A board without a write-ahead log was closed cleanly and
         can be read as it lies; one with a log cannot, since ``immutable`` would silently ignore the log.
         """
-        uri = f"file://{_quote(self.path)}"
+        uri = f"file://{uri_path(self.path)}"
         connection = self._connect(f"{uri}?mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -174,11 +200,11 @@ class Database:
                     hint="Run `atb tick` once as the user who owns the directory, then read again.",
                 ) from error
             immutable = self._connect(f"{uri}?mode=ro&immutable=1")
-            return _Session(self, immutable, is_read_only=True, is_momentary=True)
+            return Session(self, immutable, is_read_only=True, is_momentary=True)
         except BaseException:
             connection.close()
             raise
-        return _Session(self, connection, is_read_only=True)
+        return Session(self, connection, is_read_only=True)
 
     def _make_directory(self) -> None:
         """Make the data directory and an empty board file, readable by this user alone."""
@@ -192,7 +218,7 @@ class Database:
             raise Unusable(f"{error.filename or self.directory}: {error.strerror}") from error
 
 
-class _Session:
+class Session:
     """One connection with its place in the line of writers."""
 
     def __init__(
@@ -216,7 +242,7 @@ class _Session:
         connection.execute("PRAGMA foreign_keys = ON")
 
     @classmethod
-    def absent(cls, database: Database) -> _Session:
+    def absent(cls, database: Database) -> Session:
         """Stand in for a board that is not there: an empty one in memory."""
         session = cls(database, database._connect(":memory:"), is_absent=True)
         session.connection.execute("BEGIN IMMEDIATE")
@@ -229,6 +255,7 @@ class _Session:
         return self.is_absent or (found is not None and self._file is not None and os.path.samestat(found, self._file))
 
     def begin_write(self) -> None:
+        """Begin a write transaction, and create or migrate the schema in it."""
         connection = self.connection
         if self._is_read_only:
             what, hint = _UNUSABLE[sqlite3.SQLITE_READONLY]
@@ -261,8 +288,8 @@ class _Session:
     def _bring_up_to_date(self) -> None:
         """Check what the file is, and make or migrate its schema, inside a write transaction."""
         version = self.check_identity()
-        if 0 < version < SCHEMA_VERSION:
-            self.database.before_migration(version)
+        if 0 < version < SCHEMA_VERSION and self.database.before_migration is not None:
+            self.database.before_migration()
         if version < SCHEMA_VERSION:
             migrate(self.connection, version)
             self.database.created |= version == 0
@@ -307,10 +334,12 @@ class _Session:
         return version
 
     def roll_back(self) -> None:
+        """Roll back the open transaction, if there is one."""
         if self.connection.in_transaction:  # SQLite itself has already rolled back after a full disk
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
+        """Close the connection and leave the line of writers."""
         self.connection.close()
         self.turnstile.close()
 
@@ -393,19 +422,34 @@ def _same_secret(stored: str | None, given: str) -> bool:
     return stored is not None and compare_digest(stored, given)
 
 
+def open_scratch() -> Connection:
+    """Open an empty database in memory."""
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def refuse_scratch(error: sqlite3.Error, path: str) -> NoReturn:
+    """Raise the refusal that a failure of temporary tables stands for, in a connection to the board at ``path``."""
+    if _primary(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+        raise Unusable(
+            f"there is no room for temporary files: {error}",
+            hint="Free some space where temporary files go, or name another directory with SQLITE_TMPDIR.",
+        ) from error
+    refuse(error, path)
+
+
 def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> None:
     """Bring the schema from ``version`` to ``until``, inside the caller's write transaction."""
     folder = os.path.join(os.path.dirname(__file__), "migrations")
     for file in sorted(os.listdir(folder)):
         if file.endswith(".sql") and version < int(file[:4]) <= until:
             with open(os.path.join(folder, file), encoding="utf-8") as source:
-                for statement in _statements(source.read()):
+                for statement in split_statements(source.read()):
                     connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {until}")
 
 
-def _statements(script: str) -> list[str]:
+def split_statements(script: str) -> list[str]:
     """Split a script; ``executescript()`` would commit the transaction that it runs in."""
     statements, pending = [], ""
     for part in script.split(";"):
@@ -414,6 +458,20 @@ def _statements(script: str) -> list[str]:
             statements.append(pending.strip())
             pending = ""
     return statements
+
+
+def refuse_old_sqlite(version: tuple[int, ...]) -> None:
+    """Refuse a SQLite library that cannot run the statements of this program.
+
+    Raises:
+        Unusable: it is older than ``OLDEST_SQLITE``.
+    """
+    if version < OLDEST_SQLITE:
+        needed, found = (".".join(map(str, numbers)) for numbers in (OLDEST_SQLITE, version))
+        raise Unusable(
+            f"SQLite is too old: {found} (needs {needed})",
+            hint="Use a Python that is linked with a newer SQLite, such as one from python.org, uv or conda.",
+        )
 
 
 def refuse(error: sqlite3.Error, path: str) -> NoReturn:
@@ -463,7 +521,7 @@ _UNUSABLE: dict[int, tuple[str, str]] = {
 }
 
 
-def _quote(path: str) -> str:
+def uri_path(path: str) -> str:
     """Return a path as it stands in a ``file:`` URI."""
     return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 
 from .. import inputs, instants
-from ..board.claiming import DUE, MINE, READY
-from ..model import LEAN_COLUMNS, LEAN_NAMES, Task
+from ..board.attention import attention
+from ..board.predicates import IS_BLOCKED, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, IS_UNBLOCKED
+from ..board.rows import LEAN_COLUMNS, LEAN_NAMES, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping
     from typing import Any, TypedDict
 
+    from ..board.core import Core, Transaction
     from ..model import Attention, Waiting
-    from ..service import Board
 
     class Some(TypedDict):
         """How many tasks there are of a kind (at most ``COUNTED`` are counted), and the first of them."""
@@ -52,15 +52,14 @@ _QUEUE = 24
 _PATH = 110
 
 
-def take(board: Board, agent: str | None) -> Briefing:
+def briefing(core: Core, agent: str | None) -> Briefing:
     """Return the briefing of an agent, or of somebody who has no name yet."""
     name = None if agent is None else inputs.agent_name(agent, "agent")
-    with board._db.read() as tx:
-        now = instants.to_text(board._clock())
+    with core.read() as tx:
         if name is not None:
-            name = board._known_as(tx, name)
-        values = {"agent": name, "now": now, "counted": COUNTED, "looked_at": LOOKED_AT}
-        held = "FROM task INDEXED BY task_leased WHERE status IN ('claimed', 'running') AND claimed_by = :agent"
+            name = tx.canonical_name(name)
+        values = {"agent": name, "now": tx.now, "counted": COUNTED, "looked_at": LOOKED_AT}
+        held = f"FROM task INDEXED BY task_leased WHERE {IS_LEASED} AND claimed_by = :agent"
         live, dead = f"{held} AND lease_expires_at > :now", f"{held} AND lease_expires_at <= :now"
         holds: Some = {
             "count": _count(tx, f"SELECT 1 {live}", values),
@@ -74,17 +73,17 @@ def take(board: Board, agent: str | None) -> Briefing:
         }
         ready = _ready(tx, values)
         assigned = _assigned(tx, values)
-    exists = board.exists()
+        waiting = attention(tx)
     return {
         "agent": name,
-        "board": os.path.abspath(os.path.dirname(board.path)),
-        "exists": exists,
+        "board": os.path.abspath(os.path.dirname(core.path)),
+        "exists": core.exists(),
         "holds": holds,
         "lost": lost,
         "ready": ready,
         "assigned": assigned,
-        "attention": board.attention(),
-        "protocol": protocol(board.settings.lease),
+        "attention": waiting,
+        "protocol": protocol(core.settings.lease),
     }
 
 
@@ -101,16 +100,16 @@ def protocol(lease: int) -> list[str]:
     ]
 
 
-def _ready(tx: sqlite3.Connection, values: dict[str, Any]) -> Some:
+def _ready(tx: Transaction, values: dict[str, Any]) -> Some:
     """Return what a claim of the agent would choose from, best first, as a claim has it.
 
     Of delayed tasks whose time has come, but that no claim or tick promoted yet, the earliest ones stand for all.
     """
-    open_to_all = f"SELECT seq, priority FROM task WHERE {READY} AND assignee IS NULL AND {DUE}"
-    for_it = f"SELECT seq, priority FROM task WHERE {READY} AND assignee = :agent AND {DUE}"
+    open_to_all = f"SELECT seq, priority FROM task WHERE {IS_PROMOTED} AND assignee IS NULL AND {IS_DUE}"
+    for_it = f"SELECT seq, priority FROM task WHERE {IS_PROMOTED} AND assignee = :agent AND {IS_DUE}"
     due = (
-        "SELECT seq, priority FROM task WHERE status = 'queued' AND delayed = 1 AND not_before <= :now"
-        f" AND open_dependencies = 0 AND {MINE}"
+        f"SELECT seq, priority FROM task WHERE {IS_UNBLOCKED} AND delayed = 1 AND not_before <= :now"
+        f" AND {IS_CLAIMABLE_BY}"
     )
     by_rank = "ORDER BY priority DESC, seq"
     kinds = (f"{open_to_all} {by_rank}", f"{for_it} {by_rank}", f"{due} ORDER BY not_before")
@@ -123,26 +122,26 @@ def _ready(tx: sqlite3.Connection, values: dict[str, Any]) -> Some:
     return {"count": min(count, COUNTED), "tasks": [task for task, _ in best[:BEST]]}
 
 
-def _assigned(tx: sqlite3.Connection, values: dict[str, Any]) -> dict[str, int]:
+def _assigned(tx: Transaction, values: dict[str, Any]) -> dict[str, int]:
     """Return how many tasks are kept for the agent, but not ready: blocked and delayed ones."""
     some = "SELECT 1 FROM (SELECT assignee FROM task WHERE {where} LIMIT :looked_at) WHERE assignee = :agent"
-    blocked = some.format(where="status = 'queued' AND open_dependencies > 0")
-    delayed = some.format(where="status = 'queued' AND delayed = 1 AND not_before > :now AND open_dependencies = 0")
+    blocked = some.format(where=IS_BLOCKED)
+    delayed = some.format(where=f"{IS_UNBLOCKED} AND delayed = 1 AND not_before > :now")
     return {"blocked": _count(tx, blocked, values), "delayed": _count(tx, delayed, values)}
 
 
-def _count(tx: sqlite3.Connection, rows: str, values: dict[str, Any]) -> int:
+def _count(tx: Transaction, rows: str, values: dict[str, Any]) -> int:
     number: int = tx.execute(f"SELECT count(*) FROM ({rows} LIMIT :counted)", values).fetchone()[0]
     return number
 
 
-def _tasks(tx: sqlite3.Connection, chosen: str, values: dict[str, Any], order: str, *, seq: bool = False) -> list[Any]:
+def _tasks(tx: Transaction, chosen: str, values: dict[str, Any], order: str, *, seq: bool = False) -> list[Any]:
     """Return tasks as lists have them; with ``seq``, pairs of a task and its sequence number."""
     rows = tx.execute(f"SELECT {LEAN_COLUMNS} FROM task WHERE seq IN ({chosen}) ORDER BY {order}", values).fetchall()
     found = []
     for row in rows:
         stored: Any = dict(zip(LEAN_NAMES, row, strict=True))
-        task = Task.from_row(stored, values["now"]).to_dict()
+        task = to_task(stored, values["now"]).to_dict()
         found.append((task, row["seq"]) if seq else task)
     return found
 

@@ -7,29 +7,29 @@ import errno
 import json
 import os
 
-from .. import inputs, instants
-from ..board import snapshot
+from .. import inputs
+from ..board.rows import COLUMNS, NAMES
+from ..board.snapshot import COLUMNS as JSON_COLUMNS
 from ..errors import InvalidInput, Unusable
-from ..model import COLUMNS, JSON_KEYS, NAMES
-from ..storage import workdir as unfinished
-from ..storage.db import FILE
+from ..model import JSON_KEYS
+from ..storage import workdir
 from .importing import ARRAYS, NAME, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
-    from ..service import Board
+    from ..board.core import Core, Transaction
+    from ..storage.db import Cursor
 
 FORMATS = ("json", "csv")
-TOLD_EVERY = 1_000
+PROGRESS_EVERY = 1_000
 """Rows between two calls of ``progress``."""
 _ROWS = 200
 """Rows that are written at once."""
 
-_TASK = snapshot._SQL | {"params": "json(params)", "result": "json(result)"}
+_TASK = JSON_COLUMNS | {"params": "json(params)", "result": "json(result)"}
 _SELECTS = {
     "tasks": f"""
         SELECT json_object({", ".join(f"'{key}', {_TASK.get(key, key)}" for key in JSON_KEYS)})
@@ -60,7 +60,7 @@ _SELECTS = {
 
 
 def export(
-    board: Board,
+    core: Core,
     target: str | os.PathLike[str] | BinaryIO,
     *,
     file_format: str,
@@ -69,11 +69,11 @@ def export(
 ) -> dict[str, Any]:
     """Do what ``Board.export`` promises."""
     form = inputs.one_of(file_format, "format", FORMATS)
-    writer = _Writer(board, form, progress, bom=inputs.boolean(bom, "bom"))
+    writer = _Writer(core, form, progress, bom=inputs.boolean(bom, "bom"))
     if not isinstance(target, (str, os.PathLike)):
         return writer.write(target)
     writer.separator = ",\n"  # for people who look into the file, and for programs that compare two
-    path = _checked_path(board, os.fspath(target))
+    path = _checked_path(core, os.fspath(target))
     with _appearing(path) as file:
         counts = writer.write(file)
         file.write(b"\n" if form == "json" else b"")
@@ -83,8 +83,8 @@ def export(
 class _Writer:
     """Writes one view of the board."""
 
-    def __init__(self, board: Board, form: str, progress: Callable[[int], object] | None, *, bom: bool) -> None:
-        self._board = board
+    def __init__(self, core: Core, form: str, progress: Callable[[int], object] | None, *, bom: bool) -> None:
+        self._core = core
         self._form = form
         self._bom = bom
         self._progress = progress
@@ -93,54 +93,53 @@ class _Writer:
 
     def write(self, file: BinaryIO) -> dict[str, Any]:
         """Write everything; return how many tasks and events that is."""
-        with self._board._db.read() as tx:
-            now = instants.to_text(self._board._clock())
+        with self._core.read() as tx:
             if self._form == "csv":
                 return {"tasks": self._csv(tx, file), "events": 0}
-            head = {"format": NAME, "version": VERSION, "exported_at": now}
+            head = {"format": NAME, "version": VERSION, "exported_at": tx.now}
             file.write(json.dumps(head, separators=(",", ":")).encode()[:-1])
-            counts = {name: self._array(tx, file, name, now) for name in ARRAYS}
+            counts = {name: self._array(tx, file, name) for name in ARRAYS}
             file.write(b"}")
         return {"tasks": counts["tasks"], "events": counts["events"]}
 
-    def _array(self, tx: sqlite3.Connection, file: BinaryIO, name: str, now: str) -> int:
+    def _array(self, tx: Transaction, file: BinaryIO, name: str) -> int:
         before = self._rows
         file.write(f',"{name}":['.encode())
         separator = ""
-        for rows in self._some(tx.execute(_SELECTS[name], {"now": now})):
+        for rows in self._some(tx.execute(_SELECTS[name], {"now": tx.now})):
             file.write((separator + self.separator.join(row[0] for row in rows)).encode())
             separator = self.separator
         file.write(b"]")
         return self._rows - before
 
-    def _csv(self, tx: sqlite3.Connection, file: BinaryIO) -> int:
+    def _csv(self, tx: Transaction, file: BinaryIO) -> int:
         import csv
         import io
 
-        from . import csv as transfer_csv
+        from . import csv as csv_table
 
         text = io.StringIO(newline="")
         table = csv.writer(text, lineterminator="\r\n")
-        table.writerow(transfer_csv.COLUMNS)
+        table.writerow(csv_table.COLUMNS)
         file.write(b"\xef\xbb\xbf" if self._bom else b"")
         for rows in self._some(tx.execute(f"SELECT {COLUMNS} FROM task ORDER BY seq")):
-            table.writerows(transfer_csv.write_row(dict(zip(NAMES, row, strict=True))) for row in rows)
+            table.writerows(csv_table.write_row(dict(zip(NAMES, row, strict=True))) for row in rows)
             file.write(text.getvalue().encode())
             text.seek(0)
             text.truncate()
         file.write(text.getvalue().encode())
         return self._rows
 
-    def _some(self, cursor: sqlite3.Cursor) -> Iterator[list[Any]]:
+    def _some(self, cursor: Cursor) -> Iterator[list[Any]]:
         """Yield rows, some at a time, and tell how many there were."""
         while rows := cursor.fetchmany(_ROWS):
             yield rows
             before, self._rows = self._rows, self._rows + len(rows)
-            if self._progress is not None and before // TOLD_EVERY != self._rows // TOLD_EVERY:
+            if self._progress is not None and before // PROGRESS_EVERY != self._rows // PROGRESS_EVERY:
                 self._progress(self._rows)
 
 
-def _checked_path(board: Board, path: str) -> str:
+def _checked_path(core: Core, path: str) -> str:
     """Return where a link leads, if a file may appear there.
 
     Raises:
@@ -156,24 +155,9 @@ def _checked_path(board: Board, path: str) -> str:
             )
     except ValueError as error:  # a NUL
         raise InvalidInput(f"output: {path[:200]!r}: {error}", field="output") from None
-    if is_of_the_board(board, real):
+    if core.database.owns(real):
         raise InvalidInput(f"output: {path[:200]} is the board itself", field="output")
     return real
-
-
-def is_of_the_board(board: Board, path: str) -> bool:
-    """Say whether a path is a file of the live board, which nothing else may open: that would drop its locks."""
-    folder = os.path.dirname(board.path)
-    name = os.path.basename(path)
-    if name in (FILE, f"{FILE}-wal", f"{FILE}-shm") and os.path.realpath(folder) == os.path.dirname(
-        os.path.realpath(path)
-    ):
-        return True
-    for suffix in ("", "-wal", "-shm"):
-        with contextlib.suppress(OSError, ValueError):
-            if os.path.samefile(path, board.path + suffix):
-                return True
-    return False
 
 
 @contextlib.contextmanager
@@ -181,15 +165,15 @@ def _appearing(path: str) -> Iterator[BinaryIO]:
     """Let a file appear when it is whole and on disk; until then, and after a failure, there is nothing of it."""
     folder = os.path.dirname(path)
     try:
-        unfinished.sweep(folder)
-        with unfinished.workplace(folder) as place:
+        workdir.sweep(folder)
+        with workdir.workplace(folder) as place:
             temporary = os.path.join(place, "export")
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 20) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        unfinished.sync_directory(folder)
+        workdir.sync_directory(folder)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR):
             raise InvalidInput(f"output: {path}: {error.strerror}", field="output") from None

@@ -10,6 +10,7 @@ import re
 from datetime import datetime
 
 from .. import inputs, instants
+from ..board import fields
 from ..board.core import is_ulid
 from ..errors import BoardError, InvalidInput, Unusable
 from ..model import ACTOR_KINDS, EVENT_KINDS, FINAL, JSON_KEYS, LEASED, OUTCOMES, QUEUED, STATUSES
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from ..board.core import Core
     from ..identity import Actor
-    from ..service import Board
     from .json_stream import Piece
 
 FORMATS = ("json", "csv", "beads", "github")
@@ -30,24 +31,9 @@ VERSION = 1
 """What an export says of itself; a file of a newer version is refused."""
 ARRAYS = ("tasks", "attempts", "events", "comments", "schedules", "archived")
 """The arrays of an export, in their order."""
-TOLD_EVERY = 1_000
+PROGRESS_EVERY = 1_000
 """Elements between two calls of ``progress``."""
 
-_DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue", "lease_expires_at"))
-"""Fields of an exported task that the board works out anew."""
-_EDITABLE: dict[str, Any] = {
-    "body": "",
-    "queue": "default",
-    "priority": 0,
-    "assignee": None,
-    "due_at": None,
-    "not_before": None,
-    "tags": (),
-    "params": None,
-    "dedupe_key": None,
-    "max_attempts": None,
-    "needs_approval": False,
-}
 _INSTANTS = ("occurrence_at", "created_at", "updated_at", "claimed_at", "finished_at")
 _KEYS = {
     "tasks": frozenset(JSON_KEYS),
@@ -86,37 +72,36 @@ class Imported:
 
 
 def import_tasks(
-    board: Board,
+    core: Core,
     source: Any,
     actor: Actor | None,
     *,
     file_format: str,
     dry_run: bool,
     progress: Callable[[int], object] | None,
+    read_schedule: Callable[[Core, dict[str, Any]], dict[str, Any]],
 ) -> Imported:
-    """Do what ``Board.import_tasks`` promises."""
+    """Do what ``Board.import_tasks`` promises; ``read_schedule`` checks a schedule of the file."""
     form = inputs.one_of(file_format, "format", FORMATS)
     outcome = Imported()
     outcome.dry_run = inputs.boolean(dry_run, "dry_run")
-    by = board._caller(actor)
-    if not dry_run and board._db.session().is_momentary:
-        board.make()  # refused: nothing can be written there
-    staging = Staging(board._db)
+    by = core.caller(actor)
+    if not dry_run and core.database.session().is_momentary:
+        core.create()  # refused: nothing can be written there
+    staging = Staging(core.database)
     try:
-        intake = _Intake(board, by, staging)
+        intake = _Intake(core, by, staging, read_schedule)
         with staging:
             intake.read(source, form, progress)
         if dry_run or staging.is_apart:
             with staging.board.read() as tx:  # what would be refused is refused before a board is made
                 staging.bring_to(tx)
-                outcome.imported, outcome.skipped = staging.check(tx, board._new_id)
+                outcome.imported, outcome.skipped = staging.check(tx, core.new_id)
         if not dry_run:
-            staging.bring_to(board._db.session(to_write=True).connection)
-            with board._db.write() as tx:
-                now = instants.to_text(board._clock())
-                by.name = board._known_as(tx, by.name)
-                outcome.imported, outcome.skipped = staging.check(tx, board._new_id)
-                staging.bring_in(tx, now, by.name, by.kind)
+            staging.bring_to(core.database.session(to_write=True).connection)
+            with core.write(by) as tx:
+                outcome.imported, outcome.skipped = staging.check(tx.connection, core.new_id)
+                staging.bring_in(tx)
         outcome.warnings = [*intake.warnings, *staging.warnings]
         outcome.skipped += intake.left_out
     finally:
@@ -127,9 +112,16 @@ def import_tasks(
 class _Intake:
     """Reads a file and stages it, element by element."""
 
-    def __init__(self, board: Board, by: Actor, staging: Staging) -> None:
-        self._board = board
-        self._zone = board.settings.timezone
+    def __init__(
+        self,
+        core: Core,
+        by: Actor,
+        staging: Staging,
+        read_schedule: Callable[[Core, dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self._core = core
+        self._read_schedule = read_schedule
+        self._zone = core.settings.timezone
         self._by = by
         self._staging = staging
         self._tasks = 0
@@ -164,7 +156,7 @@ class _Intake:
                 continue
             self._checked(f"{name}[{place}]", self._take, name, place, value)
             count += 1
-            if progress is not None and count % TOLD_EVERY == 0:
+            if progress is not None and count % PROGRESS_EVERY == 0:
                 progress(count)
         if "tasks" not in seen:
             raise InvalidInput(
@@ -207,12 +199,12 @@ class _Intake:
 
             for count, (place, task) in enumerate(read_rows(source), 1):
                 self._checked(place, self._task, place, task, {})
-                if progress is not None and count % TOLD_EVERY == 0:
+                if progress is not None and count % PROGRESS_EVERY == 0:
                     progress(count)
             return
-        from . import foreign
+        from . import beads, github
 
-        rows = foreign.read_beads if form == "beads" else foreign.read_github
+        rows = beads.read if form == "beads" else github.read
         for count, (place, issue) in enumerate(rows(source), 1):
             if issue is None:
                 self.left_out += 1
@@ -221,7 +213,7 @@ class _Intake:
             self.warnings += issue.warnings
             for comment in issue.comments:
                 self._checked(place, self._comment, comment)
-            if progress is not None and count % TOLD_EVERY == 0:
+            if progress is not None and count % PROGRESS_EVERY == 0:
                 progress(count)
 
     @staticmethod
@@ -258,10 +250,10 @@ class _Intake:
 
     def _task(self, place: str, given: dict[str, Any], names: dict[str, str]) -> None:
         """Check one task and stage it; ``names`` are those of the other tracker for what it waits for."""
-        editable = {key: given.get(key, default) for key, default in _EDITABLE.items()}
+        editable = {key: given.get(key, default) for key, default in fields.settable(fields.IMPORT).items()}
         error, result = given.get("error"), given.get("result")
         columns: dict[str, Any] = {
-            **self._board._fields(title=given.get("title"), **editable),
+            **fields.stored(editable, self._core.settings),
             "status": inputs.one_of(given.get("status", QUEUED), "status", STATUSES),
             "result": None if result is None else inputs.json_text(result, "result"),
             "artifacts": inputs.json_text(inputs.artifacts(given.get("artifacts", ())), "artifacts"),
@@ -275,7 +267,7 @@ class _Intake:
             "schedule_id": inputs.key(given.get("schedule_id"), "schedule_id"),
         }
         if given.get("progress") is not None:
-            columns["progress"] = inputs.integer(given["progress"], "progress", 0, 100)
+            columns["progress"] = inputs.percentage(given["progress"], "progress")
         for field in _INSTANTS:
             columns[field] = self._instant(given, field)
         _settle(columns)
@@ -294,7 +286,7 @@ class _Intake:
             "staged_key",
             (
                 position,
-                id_ or self._board._new_id(),
+                id_ or self._core.new_id(),
                 None if final else columns["dedupe_key"],
                 columns["schedule_id"],
                 columns["occurrence_at"],
@@ -332,7 +324,7 @@ class _Intake:
         if not isinstance(data, dict):
             raise InvalidInput("data: must be a JSON object", field="data")
         if not self._was_read:
-            inputs._check_json(data, "data")
+            inputs.check_json(data, "data")
         changes = data.get("changes", {})
         if not isinstance(changes, dict) or not all(
             isinstance(change, dict) and "from" in change and "to" in change for change in changes.values()
@@ -353,30 +345,22 @@ class _Intake:
         self._staging.add("staged_comment", row)
 
     def _schedule(self, given: dict[str, Any]) -> None:
-        from ..schedules import recurrence
-        from ..schedules import registry as schedules
-
-        name, zone = inputs.name(given.get("name"), "name"), inputs.line(given.get("zone"), "zone", inputs.NAME)
-        id_, key = read_id(given.get("id"), "id"), name.casefold()
-        cron = recurrence.check(given.get("cron"), zone)  # type: ignore[arg-type]
-        catch_up, paused = given.get("catch_up"), inputs.boolean(given.get("paused", False), "paused")
-        if catch_up is not None:
-            inputs.integer(catch_up, "catch_up", 1, schedules.CATCH_UP)
-        now = self._board._clock()
-        paused_at = self._instant(given, "paused_at") or instants.to_text(now)
-        next_at, last_at = self._instant(given, "next_at"), self._instant(given, "last_at")
-        if "next_at" not in given:
-            next_at = schedules._after(cron, zone, now)
+        checked = self._read_schedule(self._core, given)
+        id_, key = read_id(given.get("id"), "id"), checked["name"].casefold()
+        paused = inputs.boolean(given.get("paused", False), "paused")
+        paused_at = self._instant(given, "paused_at") or instants.to_text(self._core.clock())
+        last_at = self._instant(given, "last_at")
+        next_at = self._instant(given, "next_at") if "next_at" in given else checked["next_at"]
         if next_at is not None and last_at is not None and next_at <= last_at:
-            raise InvalidInput("next_at: must lie behind last_at", field="next_at")
+            raise InvalidInput("next_at: must be after last_at", field="next_at")
         row = (
             id_,
             key,
-            name,
-            cron,
-            zone,
-            schedules._check(self._board, given.get("task"), zone),
-            catch_up,
+            checked["name"],
+            checked["cron"],
+            checked["zone"],
+            checked["task"],
+            checked["catch_up"],
             paused_at if paused else None,
             next_at,
             last_at,
@@ -386,7 +370,7 @@ class _Intake:
             self._instant(given, "updated_at"),
         )
         if {id_, key} & self._schedules:
-            raise InvalidInput("name: the file has such a schedule already", field="name")
+            raise InvalidInput("name: such a schedule is already in the file", field="name")
         self._schedules |= {id_, key}
         self._staging.add("staged_schedule", row)
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sqlite3
 from array import array
 
-from ..board.core import _DIGESTED, _TRACKED, _shown, _size, in_brief
-from ..board.history import UNBORN, fold
-from ..errors import InvalidInput, Unusable
+from ..board.history import DIGESTED, TRACKED, UNBORN, difference, fold
+from ..board.refusals import cycle
+from ..errors import InvalidInput
 from ..storage import db
 
 TYPE_CHECKING = False
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, NoReturn
+
+    from ..board.core import Transaction
 
 COLUMNS = tuple(
     """
@@ -77,7 +78,7 @@ _ROWS = 500
 WARNINGS = 100
 """Warnings of a kind, at most."""
 
-_OWN = [key for key in (*_TRACKED, *_DIGESTED) if key in COLUMNS and key not in ("assignee", "claimed_by")]
+_OWN = [key for key in (*TRACKED, *DIGESTED) if key in COLUMNS and key not in ("assignee", "claimed_by")]
 _TOLD = f"""
     SELECT position, staged_key.id, history, archived_at,
            (SELECT name FROM staged_name WHERE key = assignee) AS assignee,
@@ -121,8 +122,8 @@ class Staging:
         try:
             _make(self._connection)
             self._connection.execute("SAVEPOINT staging")
-        except sqlite3.Error as error:
-            _refuse_disk(error, self._path)
+        except db.Error as error:
+            db.refuse_scratch(error, self._path)
         return self
 
     def __exit__(
@@ -133,15 +134,15 @@ class Staging:
             return
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.Error):
-            _refuse_disk(error, self._path)
+        if isinstance(error, db.Error):
+            db.refuse_scratch(error, self._path)
 
     def close(self) -> None:
         """Drop the tables."""
         if self._scratch is not None:
             self._scratch.close()
             return
-        with contextlib.suppress(sqlite3.Error):  # of a file that is no board, say; it was refused already
+        with contextlib.suppress(db.Error):  # of a file that is no board, say; it was refused already
             for name in _TABLES:
                 self._connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
@@ -223,12 +224,12 @@ class Staging:
                 )
                 state, _ = fold((place, kind, data) for place, kind, data in events)
                 history = _json(state)
-            self.add("staged_told", (row["position"], history, _told(row, state)))
+            self.add("staged_told", (row["position"], history, _imported(row, state)))
         self._write("staged_told")
 
     # Under the board's eyes
 
-    def bring_to(self, connection: sqlite3.Connection) -> None:
+    def bring_to(self, connection: db.Connection) -> None:
         """See to it that the tables are in the connection that will be used."""
         if connection is self._connection:
             return
@@ -240,14 +241,14 @@ class Staging:
                 connection.executemany(f"INSERT INTO temp.{table} VALUES ({marks})", map(tuple, rows))
             for index in _INDEXES:
                 connection.execute(f"CREATE INDEX temp.{index}")
-        except sqlite3.Error as error:
-            _refuse_disk(error, self._path)
+        except db.Error as error:
+            db.refuse_scratch(error, self._path)
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
         self._connection = connection
 
-    def check(self, tx: sqlite3.Connection, new_id: Callable[[], str]) -> tuple[int, int]:
+    def check(self, tx: db.Connection, new_id: Callable[[], str]) -> tuple[int, int]:
         """Find out what comes in and what is passed over, and what each task waits for; return how many do.
 
         Raises:
@@ -275,7 +276,7 @@ class Staging:
         brought, all_ = tx.execute("SELECT coalesce(sum(skipped = 0), 0), count(*) FROM staged_key").fetchone()
         return brought, all_ - brought
 
-    def _skip(self, tx: sqlite3.Connection, new_id: Callable[[], str]) -> None:
+    def _skip(self, tx: db.Connection, new_id: Callable[[], str]) -> None:
         """Mark what is there already, by id, dedupe key or occurrence, on the board or earlier in the file."""
         taken = "EXISTS (SELECT 1 FROM task WHERE id = staged_key.id)"
         for row in tx.execute(f"SELECT position FROM staged_key WHERE made AND {taken}").fetchall():
@@ -308,7 +309,7 @@ class Staging:
         self._skip_repeated(tx)
 
     @staticmethod
-    def _skip_repeated(tx: sqlite3.Connection) -> None:
+    def _skip_repeated(tx: db.Connection) -> None:
         """Go through what shares an id, a key or an occurrence with another task of the file, in the file's order."""
         conditions = " OR ".join(
             f"""({columns}) IN (
@@ -332,7 +333,7 @@ class Staging:
                 first.update(dict.fromkeys(marks, id_))
         tx.executemany("UPDATE staged_key SET skipped = 1, instead = ? WHERE position = ?", skips)
 
-    def _resolve(self, tx: sqlite3.Connection) -> set[int]:
+    def _resolve(self, tx: db.Connection) -> set[int]:
         """Find what each task waits for; return the tasks for which that is not as in the file."""
         instead = tx.execute(
             """
@@ -398,7 +399,7 @@ class Staging:
         elif len(self.warnings) == WARNINGS:
             self.warnings.append("there are more such differences")
 
-    def _refuse_circles(self, tx: sqlite3.Connection, base: int) -> None:
+    def _refuse_circles(self, tx: db.Connection, base: int) -> None:
         """Refuse tasks that wait for each other; a circle can only lie among the new ones."""
         edges = f"""
             SELECT target - :base AS target, seq - :base AS waiter
@@ -416,11 +417,11 @@ class Staging:
                 for number in circle
             ]
             raise InvalidInput(
-                f"blocked_by: these tasks would wait for each other: {' waits for '.join(in_brief(ids))}",
+                f"blocked_by: these tasks would wait for each other: {cycle(ids)}",
                 field="blocked_by",
             )
 
-    def _pass_over_schedules(self, tx: sqlite3.Connection) -> None:
+    def _pass_over_schedules(self, tx: db.Connection) -> None:
         for row in tx.execute(
             """
             UPDATE staged_schedule SET skipped = 1
@@ -431,7 +432,7 @@ class Staging:
             self._warn(f"there is a schedule {row['name']!r} already; the one of the file was passed over")
 
     @staticmethod
-    def _tell_again(tx: sqlite3.Connection, changed: set[int]) -> None:
+    def _tell_again(tx: db.Connection, changed: set[int]) -> None:
         """Write down anew what is told of tasks that come in otherwise than the file has them."""
         renamed = tx.execute("SELECT key FROM staged_name WHERE name <> written").fetchall()
         if renamed:
@@ -450,11 +451,11 @@ class Staging:
         for position in changed:
             row = tx.execute(f"{_TOLD} WHERE position = ?", (position,)).fetchone()
             state = UNBORN if row["history"] is None else json.loads(row["history"])
-            tx.execute("UPDATE staged_told SET data = ? WHERE position = ?", (_told(dict(row), state), position))
+            tx.execute("UPDATE staged_told SET data = ? WHERE position = ?", (_imported(dict(row), state), position))
 
-    def bring_in(self, tx: sqlite3.Connection, now: str, actor: str, actor_kind: str) -> None:
-        """Copy what a check in the same transaction found good onto the board."""
-        values = {"now": now, "actor": actor, "actor_kind": actor_kind}
+    def bring_in(self, tx: Transaction) -> None:
+        """Copy what a check in the same transaction accepted onto the board."""
+        values = {"now": tx.now, "actor": tx.by.name, "actor_kind": tx.by.kind}
         for statement in _STATEMENTS:
             tx.execute(statement, values)
 
@@ -531,18 +532,9 @@ _STATEMENTS = (
 )
 
 
-def _told(row: dict[str, Any], state: dict[str, Any]) -> str:
+def _imported(row: dict[str, Any], state: dict[str, Any]) -> str:
     """Return the data of an `imported` event: what differs from where the history of the task ended."""
-    changed: dict[str, Any] = {}
-    for key in _TRACKED:
-        shown = _shown(key, row[key])
-        if shown != state[key]:
-            changed[key] = {"from": state[key], "to": shown}
-    for key in _DIGESTED:
-        size = _size(row[key])
-        if size != state[key]:
-            changed[key] = {"from": state[key], "to": size}
-    data: dict[str, Any] = {"changes": changed}
+    data: dict[str, Any] = {"changes": difference(state, row)}
     if row["attempt"] is not None:
         data["attempt"] = row["attempt"]
     return _json(data)
@@ -587,7 +579,7 @@ def _circle(
         path[target] = len(path)
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _make(connection: db.Connection) -> None:
     for name, columns in _TABLES.items():
         connection.execute(f"DROP TABLE IF EXISTS temp.{name}")  # of an import that was cut short
         connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
@@ -595,14 +587,3 @@ def _make(connection: sqlite3.Connection) -> None:
 
 def _refuse(place: str, what: str, field: str) -> NoReturn:
     raise InvalidInput(f"{place}: {what}", place=place, field=field)
-
-
-def _refuse_disk(error: sqlite3.Error, path: str) -> NoReturn:
-    """Raise what a failure of the temporary tables stands for."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-        raise Unusable(
-            f"there is no room for temporary files: {error}",
-            hint="Free some space where temporary files go, or name another directory with SQLITE_TMPDIR.",
-        ) from error
-    db.refuse(error, path)

@@ -5,10 +5,8 @@ Looking writes nothing. A repair is made only when it is asked for by name, and 
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-import sqlite3
 import stat
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
@@ -16,21 +14,23 @@ from itertools import groupby
 from operator import itemgetter
 
 from .. import inputs, instants
-from ..board.core import in_brief
-from ..board.history import differences, fold
+from ..board.history import difference, fold
+from ..board.refusals import cycle
+from ..board.rows import COLUMNS, NAMES
 from ..errors import BoardError, Unusable
-from ..model import COLUMNS, NAMES
-from ..storage.db import FILE, SCHEMA_VERSION, Database
+from ..storage import copies, schema
+from ..storage.db import FILE, SCHEMA_VERSION, SQLITE_VERSION, Database, Error
 from ..storage.filesystem import shared_type
 from ..storage.workdir import leftovers, sweep
-from .backup import ADDED, FOLDER, TOLERATED, in_words, schema_faults
+from .backup import FOLDER, backup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from ..service import Board
+    from ..board.core import Core
+    from ..storage.db import Connection, Row
 
     Finding = dict[str, Any]
 
@@ -48,35 +48,42 @@ BY_HAND = "If nobody needs it, stop all writers and take it away: `sqlite3 {path
 REPORT = "Nothing should be able to do this; please report it, with the output of `atb doctor`."
 
 
-def doctor(board: Board, fix: str | None = None, config: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Do what ``Board.doctor`` promises."""
+def doctor(
+    core: Core,
+    fix: str | None,
+    config: str | os.PathLike[str] | None,
+    *,
+    check_schedule: Callable[[Core, Row], None],
+) -> dict[str, Any]:
+    """Do what ``Board.doctor`` promises; ``check_schedule`` refuses a stored schedule that cannot create tasks."""
     if fix is not None:
         inputs.one_of(fix, "fix", FIXES)
-    look = _Look(board, None if config is None else os.fspath(config))
-    found = look.over()
+    checkup = _Checkup(core, None if config is None else os.fspath(config), check_schedule)
+    found = checkup.run()
     if fix is None:
         return found
     fixed: dict[str, Any] = {"name": fix, "backup": None, "did": []}
     if any(finding["fix"] == fix for finding in found["findings"]):
-        if board.exists():
-            fixed["backup"] = board.backup()["path"]
-        fixed["did"] = FIXES[fix](look)
-    return {**look.over(), "fixed": fixed}
+        if core.exists():
+            fixed["backup"] = backup(core)["path"]
+        fixed["did"] = FIXES[fix](checkup)
+    return {**checkup.run(), "fixed": fixed}
 
 
-class _Look:
-    """One look over a board."""
+class _Checkup:
+    """One run of all checks."""
 
-    def __init__(self, board: Board, config: str | None) -> None:
-        self.board = board
-        self.directory = board._db.directory
-        self.path = board._db.path
-        self.now = board._clock()
+    def __init__(self, core: Core, config: str | None, check_schedule: Callable[[Core, Row], None]) -> None:
+        self.core = core
+        self.check_schedule = check_schedule
+        self.directory = core.database.directory
+        self.path = core.database.path
+        self.now = core.clock()
         self.configs = {os.path.join(self.directory, "config.toml"), *([os.path.abspath(config)] if config else [])}
 
-    def over(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Return ``{"findings", "healthy"}``."""
-        findings = list(_sqlite(sqlite3.sqlite_version_info))
+        findings = list(_sqlite(SQLITE_VERSION))
         for check in (_file_system, _permissions, _log, _unfinished, _config):
             findings += check(self)
         findings += self._within()
@@ -84,14 +91,14 @@ class _Look:
 
     def _within(self) -> Iterator[Finding]:
         """Look into the file, in one read transaction, so that all checks see the same board."""
-        database = Database(self.directory, read_only=True, busy_timeout=self.board.settings.busy_timeout / 1_000)
+        database = Database(self.directory, read_only=True, busy_timeout=self.core.settings.busy_timeout / 1_000)
         try:
             if not database.exists():
                 yield _finding("file", NOTE, f"there is no board at {self.path} yet")
                 return
             session = database.session()
             tx = session.connection
-            tx.execute("PRAGMA trusted_schema = OFF")
+            copies.distrust(tx)
             tx.execute("BEGIN")
             version = session.check_identity()
             tx.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -99,7 +106,7 @@ class _Look:
             yield _finding("file", ERROR, error.message, error.hint)
             database.close()
             return
-        except sqlite3.Error as error:
+        except Error as error:
             yield _finding("file", ERROR, f"{self.path}: {error}", FROM_A_BACKUP)
             database.close()
             return
@@ -123,7 +130,7 @@ class _Look:
             if version == SCHEMA_VERSION:
                 for name, check in _OF_THIS_SCHEMA.items():
                     yield from _guarded(name, check, tx)
-                yield from _guarded("schedules", _schedules, tx, self.board)
+                yield from _guarded("schedules", _schedules, tx, self)
                 yield from _guarded("outbox", _outbox, tx, self.now)
         finally:
             session.roll_back()
@@ -134,7 +141,7 @@ def _guarded(name: str, check: Callable[..., Iterable[Finding]], *arguments: Any
     """Run one check; a board so damaged that it cannot be read is a finding, too."""
     try:
         return list(check(*arguments)) or [_finding(name, OK, _FINE[name])]
-    except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except (Error, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         return [_finding(name, ERROR, f"cannot be read: {type(error).__name__}: {error}", FROM_A_BACKUP)]
 
 
@@ -164,18 +171,18 @@ def _has_reset_fault(version: tuple[int, ...]) -> bool:
     return (3, 7, 0) <= version < (3, 51, 3) and not mended
 
 
-def _file_system(look: _Look) -> Iterator[Finding]:
-    kind = shared_type(look.directory)
+def _file_system(checkup: _Checkup) -> Iterator[Finding]:
+    kind = shared_type(checkup.directory)
     if kind is None:
         yield _finding("filesystem", OK, "the data directory is on a local file system, as far as can be told")
     else:
-        text = f"{look.directory} is on a shared file system ({kind}), where a board loses what is written"
+        text = f"{checkup.directory} is on a shared file system ({kind}), where a board loses what is written"
         yield _finding("filesystem", ERROR, text, "Move the data directory to a local disk.")
 
 
-def _permissions(look: _Look) -> Iterator[Finding]:
+def _permissions(checkup: _Checkup) -> Iterator[Finding]:
     fine = True
-    for path in _ours(look):
+    for path in _ours(checkup):
         try:
             found = os.stat(path)
         except OSError:
@@ -193,20 +200,20 @@ def _permissions(look: _Look) -> Iterator[Finding]:
         yield _finding("permissions", OK, "the board is this user's alone")
 
 
-def _ours(look: _Look) -> list[str]:
+def _ours(checkup: _Checkup) -> list[str]:
     names = (FILE, f"{FILE}-wal", f"{FILE}-shm", "turnstile.queue", "turnstile.turn", FOLDER)
-    return [look.directory, *(os.path.join(look.directory, name) for name in names)]
+    return [checkup.directory, *(os.path.join(checkup.directory, name) for name in names)]
 
 
-def _log(look: _Look) -> Iterator[Finding]:
-    size = _size_of(f"{look.path}-wal")  # asked of the directory: to open the file would drop SQLite's locks
-    if size is not None and _size_of(look.path) is None:
-        text = f"{look.path}-wal is there without its board, and holds the latest changes"
+def _log(checkup: _Checkup) -> Iterator[Finding]:
+    size = _size_of(f"{checkup.path}-wal")  # asked of the directory: to open the file would drop SQLite's locks
+    if size is not None and _size_of(checkup.path) is None:
+        text = f"{checkup.path}-wal is there without its board, and holds the latest changes"
         yield _finding("log", ERROR, text, "Put the tasks.db that it belongs to back beside it, or restore a backup.")
     elif size is not None and size > LARGE_LOG:
         text = f"the write-ahead log has {size >> 20:,} MiB, after a large import, or while somebody reads for long"
         yield _finding("log", NOTE, text, "If it grows, stop servers and readers; the last one to close empties it.")
-    elif _size_of(f"{look.path}-journal") is not None:
+    elif _size_of(f"{checkup.path}-journal") is not None:
         text = "a rollback journal is there: a process was killed, or is writing"
         yield _finding("log", NOTE, text, "The next command that writes cleans up.")
     else:
@@ -220,8 +227,8 @@ def _size_of(path: str) -> int | None:
         return None
 
 
-def _unfinished(look: _Look) -> Iterator[Finding]:
-    left = _left(look)
+def _unfinished(checkup: _Checkup) -> Iterator[Finding]:
+    left = _left(checkup)
     for path in left:
         text = f"{path} was left behind by a backup or restore that was killed"
         yield _finding("unfinished", NOTE, text, "`atb doctor --fix leftovers`", "leftovers")
@@ -229,16 +236,16 @@ def _unfinished(look: _Look) -> Iterator[Finding]:
         yield _finding("unfinished", OK, "no backup or restore was left unfinished")
 
 
-def _left(look: _Look) -> list[str]:
-    return [path for place in _places(look) for path in leftovers(place)]
+def _left(checkup: _Checkup) -> list[str]:
+    return [path for place in _places(checkup) for path in leftovers(place)]
 
 
-def _places(look: _Look) -> list[str]:
-    return [look.directory, os.path.join(look.directory, FOLDER)]
+def _places(checkup: _Checkup) -> list[str]:
+    return [checkup.directory, os.path.join(checkup.directory, FOLDER)]
 
 
-def _config(look: _Look) -> Iterator[Finding]:
-    open_ones = [path for path in sorted(look.configs) if _shows_secret(path)]
+def _config(checkup: _Checkup) -> Iterator[Finding]:
+    open_ones = [path for path in sorted(checkup.configs) if _shows_secret(path)]
     for path in open_ones:
         text = f"{path} holds a webhook_secret, and other users can read it"
         yield _finding(
@@ -264,25 +271,25 @@ def _shows_secret(path: str) -> bool:
 # Within the file
 
 
-def _integrity(tx: sqlite3.Connection) -> Iterator[Finding]:
-    found = [row[0] for row in tx.execute(f"PRAGMA integrity_check({NAMED})")]
-    if found != ["ok"]:
+def _integrity(tx: Connection) -> Iterator[Finding]:
+    found = copies.faults(tx, NAMED)
+    if found:
         yield _finding("integrity", ERROR, "the file is damaged: " + "; ".join(found)[:1_000], FROM_A_BACKUP)
 
 
-def _foreign_keys(tx: sqlite3.Connection) -> Iterator[Finding]:
-    found = tx.execute('SELECT "table", count(*) FROM pragma_foreign_key_check GROUP BY 1').fetchall()
+def _foreign_keys(tx: Connection) -> Iterator[Finding]:
+    found = copies.broken_references(tx)
     if found:
-        where = ", ".join(f"{table} ({rows})" for table, rows in found)
+        where = ", ".join(f"{table} ({rows})" for table, rows in found.items())
         yield _finding("foreign_keys", ERROR, f"rows that refer to nothing: {where}", FROM_A_BACKUP)
 
 
-def _schema(tx: sqlite3.Connection, version: int, path: str) -> Iterator[Finding]:
-    for kind, type_, name in schema_faults(tx, version):
-        text = in_words(kind, type_, name)
-        if kind == TOLERATED:
+def _schema(tx: Connection, version: int, path: str) -> Iterator[Finding]:
+    for kind, type_, name in schema.faults(tx, version):
+        text = schema.in_words(kind, type_, name)
+        if kind == schema.TOLERATED:
             yield _finding("schema", NOTE, text, "Nothing, if somebody needs it; it makes writing a little slower.")
-        elif kind == ADDED:
+        elif kind == schema.ADDED:
             statement = f"DROP {type_.upper()} " + '"{}"'.format(name.replace('"', '""'))
             remedy = BY_HAND.format(path=shlex.quote(path), statement=shlex.quote(statement))
             level = ERROR if type_ == "trigger" else WARNING  # it takes part in every write
@@ -291,12 +298,13 @@ def _schema(tx: sqlite3.Connection, version: int, path: str) -> Iterator[Finding
             yield _finding("schema", ERROR, text, FROM_A_BACKUP)
 
 
-def _has_our_tables(tx: sqlite3.Connection, version: int) -> bool:
+def _has_our_tables(tx: Connection, version: int) -> bool:
     try:
         return not any(
-            type_ == "table" and kind not in (ADDED, TOLERATED) for kind, type_, _ in schema_faults(tx, version)
+            type_ == "table" and kind not in (schema.ADDED, schema.TOLERATED)
+            for kind, type_, _ in schema.faults(tx, version)
         )
-    except sqlite3.Error:
+    except Error:
         return True  # damaged; each check says so itself
 
 
@@ -309,7 +317,7 @@ _UNTOLD = """
 """SQL: tasks that changed at an instant of which no event tells; an import brings that instant along."""
 
 
-def _events(tx: sqlite3.Connection) -> Iterator[Finding]:
+def _events(tx: Connection) -> Iterator[Finding]:
     count, first, last = tx.execute("SELECT count(*), min(seq), max(seq) FROM event").fetchone()
     if count and (first, last) != (1, count):
         text = f"{count:,} events are there, numbered {first:,} to {last:,}: some are lost"
@@ -318,7 +326,7 @@ def _events(tx: sqlite3.Connection) -> Iterator[Finding]:
         yield _finding("events", ERROR, f"the newest events of a task are lost: {ids}", FROM_A_BACKUP)
 
 
-def _folds(tx: sqlite3.Connection) -> Iterator[Finding]:
+def _folds(tx: Connection) -> Iterator[Finding]:
     """Hold every task against its history; one task and one event at a time, however many there are."""
     wrong: list[str] = []
     count = 0
@@ -332,7 +340,7 @@ def _folds(tx: sqlite3.Connection) -> Iterator[Finding]:
         said: str | None = "has no history"
         if owner == task["seq"]:
             state, said = fold((seq, kind, data) for _, seq, kind, data in history)
-            fields = differences(task, state)
+            fields = difference(state, task)
             said = f"differs from its history in {', '.join(fields)}" if fields else said
         if said:
             count += 1
@@ -342,7 +350,7 @@ def _folds(tx: sqlite3.Connection) -> Iterator[Finding]:
         yield _finding("folds", ERROR, "; ".join(wrong) + more, FROM_A_BACKUP)
 
 
-def _attempts(tx: sqlite3.Connection) -> Iterator[Finding]:
+def _attempts(tx: Connection) -> Iterator[Finding]:
     following = """
         SELECT task_seq, number, fence, claimed_at, lag(fence) OVER task AS fence_before,
                lag(ended_at) OVER task AS ended_before, lag(number) OVER task AS number_before
@@ -380,7 +388,7 @@ def _attempts(tx: sqlite3.Connection) -> Iterator[Finding]:
             yield _finding("attempts", ERROR, f"leases that overlap: {ids}", REPORT)
 
 
-def _dependencies(tx: sqlite3.Connection) -> Iterator[Finding]:
+def _dependencies(tx: Connection) -> Iterator[Finding]:
     forward = "SELECT EXISTS (SELECT 1 FROM dependency WHERE depends_on_seq > task_seq)"
     if not tx.execute(forward).fetchone()[0]:
         return  # each waits for older ones only
@@ -392,7 +400,7 @@ def _dependencies(tx: sqlite3.Connection) -> Iterator[Finding]:
     except CycleError as error:
         seqs = error.args[1][::-1]
         ids = [tx.execute("SELECT id FROM task WHERE seq = ?", (seq,)).fetchone()[0] for seq in seqs]
-        text = "tasks wait for each other: " + " waits for ".join(in_brief(ids))
+        text = f"tasks wait for each other: {cycle(ids)}"
         yield _finding("dependencies", ERROR, text, "`atb update ID --drop-depends-on ID` on one of them.")
 
 
@@ -416,13 +424,13 @@ _WRITES = """
 _LEAP = 1 << 32
 
 
-def _revision(tx: sqlite3.Connection) -> tuple[int | None, int]:
+def _revision(tx: Connection) -> tuple[int | None, int]:
     """Return the revision, ``None`` if it is lost, and the least that it can be."""
     row = tx.execute("SELECT revision FROM board").fetchone()
     return None if row is None else row[0], tx.execute(_WRITES).fetchone()[0]
 
 
-def _counters(tx: sqlite3.Connection) -> Iterator[Finding]:
+def _counters(tx: Connection) -> Iterator[Finding]:
     kept = "SELECT queue, status, tasks FROM tally WHERE tasks <> 0"
     off = f"SELECT * FROM ({_TALLY} EXCEPT {kept}) UNION SELECT * FROM ({kept} EXCEPT {_TALLY})"
     counts = {
@@ -447,7 +455,7 @@ def _counters(tx: sqlite3.Connection) -> Iterator[Finding]:
             yield _finding("counters", ERROR, f"{what}: {which}", "`atb doctor --fix counters`", "counters")
 
 
-def _clock(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
+def _clock(tx: Connection, now: int) -> Iterator[Finding]:
     newest = tx.execute("SELECT max(at) FROM event").fetchone()[0]
     ahead = 0 if newest is None else instants.from_text(newest) - now
     if ahead > instants.SECOND:
@@ -455,26 +463,21 @@ def _clock(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
         yield _finding("clock", WARNING, text, "Set the clock: leases, waits and schedules go by it.")
 
 
-def _schedules(tx: sqlite3.Connection, board: Board) -> Iterator[Finding]:
-    from ..schedules import recurrence
-    from ..schedules import registry as schedules
-
+def _schedules(tx: Connection, checkup: _Checkup) -> Iterator[Finding]:
     for row in tx.execute("SELECT name, cron, zone, task, next_at, last_at FROM schedule ORDER BY key"):
         try:
-            recurrence.check(row["cron"], row["zone"])
-            schedules._check(board, json.loads(row["task"]), row["zone"])
-            last, following = (at and instants.from_text(at) for at in (row["last_at"], row["next_at"]))
-            wrong = "its next occurrence is not behind its latest" if last and following and following <= last else None
+            checkup.check_schedule(checkup.core, row)
         except BoardError as error:
             wrong = error.message
         except (ValueError, TypeError, RecursionError) as error:
             wrong = f"{type(error).__name__}: {error}"
-        if wrong:
-            remedy = f"`atb schedule remove {shlex.quote(row['name'])}`, then add it again."
-            yield _finding("schedules", ERROR, f"the schedule {row['name']} makes no tasks: {wrong}", remedy)
+        else:
+            continue
+        remedy = f"`atb schedule remove {shlex.quote(row['name'])}`, then add it again."
+        yield _finding("schedules", ERROR, f"the schedule {row['name']} creates no tasks: {wrong}", remedy)
 
 
-def _outbox(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
+def _outbox(tx: Connection, now: int) -> Iterator[Finding]:
     since = instants.to_text(now - STUCK)
     stuck, failed = tx.execute(
         """
@@ -489,24 +492,24 @@ def _outbox(tx: sqlite3.Connection, now: int) -> Iterator[Finding]:
         yield _finding("outbox", NOTE, f"{failed:,} deliveries to hooks were given up", "See what the hooks answered.")
 
 
-def _some(tx: sqlite3.Connection, query: str) -> str:
+def _some(tx: Connection, query: str) -> str:
     """Return the first values that a query gives, as text; empty if there are none."""
     found = [str(row[0]) for row in tx.execute(f"SELECT DISTINCT * FROM ({query}) LIMIT {NAMED + 1}")]
     return ", ".join(found[:NAMED]) + (", and more" if len(found) > NAMED else "")
 
 
-_OF_THE_FILE: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
+_OF_THE_FILE: dict[str, Callable[[Connection], Iterable[Finding]]] = {
     "integrity": _integrity,
     "foreign_keys": _foreign_keys,
 }
 
-_OF_ANY_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
+_OF_ANY_SCHEMA: dict[str, Callable[[Connection], Iterable[Finding]]] = {
     "events": _events,
     "dependencies": _dependencies,
 }
 """Checks that need no column of a later schema than the first."""
 
-_OF_THIS_SCHEMA: dict[str, Callable[[sqlite3.Connection], Iterable[Finding]]] = {
+_OF_THIS_SCHEMA: dict[str, Callable[[Connection], Iterable[Finding]]] = {
     "folds": _folds,
     "attempts": _attempts,
     "counters": _counters,
@@ -532,8 +535,8 @@ CHECKS = ("sqlite", "filesystem", "permissions", "log", "unfinished", "config", 
 # Repairs
 
 
-def _fix_counters(look: _Look) -> list[str]:
-    with look.board._db.write() as tx:
+def _fix_counters(checkup: _Checkup) -> list[str]:
+    with checkup.core.database.write() as tx:
         revision, least = _revision(tx)
         lost = revision is None or revision < least
         if lost:  # above any that was given out: whoever has seen one compares it for equality
@@ -562,13 +565,13 @@ def _fix_counters(look: _Look) -> list[str]:
     ]
 
 
-def _fix_leftovers(look: _Look) -> list[str]:
-    return [f"removed {path}" for place in _places(look) for path in sweep(place)]
+def _fix_leftovers(checkup: _Checkup) -> list[str]:
+    return [f"removed {path}" for place in _places(checkup) for path in sweep(place)]
 
 
-def _fix_permissions(look: _Look) -> list[str]:
+def _fix_permissions(checkup: _Checkup) -> list[str]:
     did = []
-    for path in [*_ours(look), *filter(_shows_secret, sorted(look.configs))]:
+    for path in [*_ours(checkup), *filter(_shows_secret, sorted(checkup.configs))]:
         with suppress(FileNotFoundError):
             found = os.stat(path).st_mode
             wanted = 0o022 if stat.S_ISDIR(found) else 0o077
@@ -581,7 +584,7 @@ def _fix_permissions(look: _Look) -> list[str]:
     return did
 
 
-FIXES: dict[str, Callable[[_Look], list[str]]] = {
+FIXES: dict[str, Callable[[_Checkup], list[str]]] = {
     "counters": _fix_counters,
     "leftovers": _fix_leftovers,
     "permissions": _fix_permissions,

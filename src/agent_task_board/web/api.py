@@ -9,7 +9,7 @@ import threading
 from .. import inputs
 from .._version import __version__
 from ..errors import InvalidInput
-from ..hooks.outbox import deliver_soon
+from ..hooks.delivery import deliver_soon
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
 from ..text import compact

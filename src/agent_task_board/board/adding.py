@@ -1,0 +1,145 @@
+"""Add tasks: one for a caller, and ``insert`` for whatever else creates tasks."""
+
+from __future__ import annotations
+
+from .. import identity, inputs
+from ..errors import Conflict, InvalidInput
+from ..model import AGENT, Receipt
+from . import dependencies, fields, refusals
+from .claiming import claim_again, grant, lease_length, lease_of
+from .core import as_agent, request_digest
+from .history import changes
+from .rows import COLUMNS, to_task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..identity import Actor
+    from ..model import Lease, TaskRow
+    from ..storage.db import Row
+    from .core import Core, Transaction
+
+DRAWS = 10
+"""How often a fresh id is drawn before that counts as a bug: two processes may draw the same one."""
+
+
+def add(
+    core: Core,
+    given: dict[str, Any],
+    *,
+    depends_on: Sequence[str],
+    request_id: str | None,
+    claim: bool,
+    agent: str | None,
+    lease: str | float | None,
+    actor: Actor | None,
+) -> Receipt:
+    """Do what ``Board.add`` promises; ``given`` holds every field that may be set there."""
+    by = core.caller(actor)
+    if agent is not None:
+        agent = inputs.agent_name(agent, "agent")
+        by = as_agent(by) if actor else identity.Actor(agent, AGENT)
+    if inputs.boolean(claim, "claim"):
+        agent = agent or (by.name if by.kind == AGENT else None)
+        if agent is None:
+            raise InvalidInput("agent: required to claim the task", hint="Name the agent.", field="agent")
+    elif lease is not None:
+        raise InvalidInput("lease: requires `claim`", field="lease")
+    length = lease_length(core, lease)
+    request_id = inputs.key(request_id, "request_id")
+    columns = fields.stored(given, core.settings)
+    depends_on = inputs.references(depends_on, fields.DEPENDS_ON)
+    arguments = ""
+    if request_id is not None:
+        claimed_with = [(agent or "").casefold(), length] if claim else None
+        arguments = request_digest("add", [{**columns, "params": given["params"] or {}}, depends_on, claimed_with])
+    with core.write(by) as tx:
+        earlier = tx.earlier_request(request_id, arguments)
+        if earlier is not None:
+            return _add_again(core, tx, earlier, agent, None if lease is None else length)
+        row, created = insert(core, tx, columns)
+        if not created:
+            if claim:
+                raise refusals.key_conflict(columns["dedupe_key"], row)
+            tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=None, created=False)
+            warning = f"task {row['id']} already holds dedupe key {columns['dedupe_key']!r}; nothing was added"
+            return Receipt(to_task(row, tx.now), created=False, warnings=[warning])
+        sentences = dependencies.add(tx, row, dependencies.find_all(tx, depends_on))
+        row = tx.task(row["seq"])
+        tx.record(row, "created", changes(None, row))
+        number, granted = None, None
+        if claim and agent is not None:
+            row, number, granted = _claim_at_once(core, tx, row, agent, length)
+        tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=True)
+        return Receipt(to_task(row, tx.now), created=True, lease=granted, warnings=sentences)
+
+
+def insert(core: Core, tx: Transaction, columns: dict[str, Any]) -> tuple[TaskRow, bool]:
+    """Insert a task under a fresh id; return it and ``True``, or the holder of its dedupe key and ``False``.
+
+    ``columns`` is what ``fields.stored`` returns, with ``schedule_id`` and ``occurrence_at`` for an occurrence. The
+    caller records the event.
+    """
+    holder = key_holder(tx, columns["dedupe_key"])
+    if holder is not None:
+        return holder, False
+    assignee = tx.assignee(columns["assignee"])
+    tx.by.name = tx.canonical_name(tx.by.name)  # as the assignee is written, if both are one new agent
+    values = {"schedule_id": None, "occurrence_at": None, **columns}
+    values |= {"assignee": assignee, "now": tx.now, "by": tx.by.name}
+    for _ in range(DRAWS):
+        rows = tx.tasks(
+            f"""
+            INSERT INTO task (id, title, body, queue, priority, assignee, due_at, not_before, delayed, tags,
+                              params, dedupe_key, max_attempts, needs_approval, schedule_id, occurrence_at,
+                              created_by, created_at, updated_at)
+            VALUES (:id, :title, :body, :queue, :priority, :assignee, :due_at, :not_before,
+                    coalesce(:not_before > :now, 0), :tags, :params, :dedupe_key, :max_attempts,
+                    :needs_approval, :schedule_id, :occurrence_at, :by, :now, :now)
+                ON CONFLICT (id) DO NOTHING
+            RETURNING {COLUMNS}
+            """,
+            {**values, "id": core.new_id()},
+        )
+        if rows:
+            return rows[0], True
+    raise RuntimeError(f"{DRAWS} fresh task ids were all taken")
+
+
+def key_holder(tx: Transaction, key: str | None) -> TaskRow | None:
+    """Return the unfinished task that holds a dedupe key."""
+    rows = tx.tasks(
+        f"""
+        SELECT {COLUMNS} FROM task
+         WHERE dedupe_key = ? AND dedupe_key IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
+        """,
+        (key,),
+    )
+    return rows[0] if rows else None
+
+
+def _claim_at_once(core: Core, tx: Transaction, row: TaskRow, agent: str, length: int) -> tuple[TaskRow, int, Lease]:
+    """Claim a task that was just inserted; return its row, attempt number and lease."""
+    values = {"seq": row["seq"], "agent": tx.canonical_name(agent)}
+    claimed = grant(core, tx, "seq = :seq", values, length, as_agent(tx.by))
+    if claimed is None:
+        reason, what = refusals.obstacle(row, values["agent"])
+        raise Conflict(
+            f"a task to be claimed at once must be ready, but this one {what}",
+            hint="Add it without claiming it.",
+            reason=reason,
+        )
+    row, number, token = claimed
+    return row, number, lease_of(row, token)
+
+
+def _add_again(core: Core, tx: Transaction, earlier: Row, agent: str | None, length: int | None) -> Receipt:
+    """Answer a repeated add; one with a claim gets a fresh token for its lease."""
+    created = bool(earlier["created"])
+    if earlier["attempt"] is not None and agent is not None:
+        receipt = claim_again(core, tx, earlier, tx.canonical_name(agent), length, as_agent(tx.by))
+        receipt.created = created
+        return receipt
+    return Receipt(to_task(tx.task(earlier["task_seq"]), tx.now), created=created, replayed=True)

@@ -1,0 +1,110 @@
+"""Expired leases and delayed tasks: a claim handles those in its way, and a tick handles all of them."""
+
+from __future__ import annotations
+
+from .core import system
+from .history import changes
+from .predicates import ANYTHING_DUE, IS_EXPIRED, IS_WAITING
+from .refusals import lease_expired
+from .rows import COLUMNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..model import TaskRow
+    from .core import Core, Transaction
+
+BATCH = 200
+"""Leases that one transaction expires, and delayed tasks that it promotes, at most."""
+
+END_LEASE = "lease_token_hash = NULL, lease_expires_at = NULL, lease_length = NULL"
+"""SQL: what every end of a lease sets."""
+
+TO_QUEUE = f"status = 'queued', claimed_by = NULL, claimed_at = NULL, progress = NULL, {END_LEASE}"
+"""SQL: what every return to the queue sets."""
+
+
+def to_queue_unless(over: str) -> str:
+    """Return SQL that returns a task to its queue, or fails it where ``over`` is true."""
+    return f"""
+        status = iif({over}, 'failed', 'queued'), finished_at = iif({over}, :now, NULL),
+        claimed_by = iif({over}, claimed_by, NULL), claimed_at = iif({over}, claimed_at, NULL),
+        progress = iif({over}, progress, NULL), {END_LEASE}"""
+
+
+def sweep(tx: Transaction, *, first: str | None = None, values: dict[str, Any] | None = None) -> tuple[int, int]:
+    """Expire leases that have ended and promote delayed tasks that are due, at most ``BATCH`` of each.
+
+    Args:
+        tx: the write transaction.
+        first: SQL over a row of ``task``; rows for which it is true come first, then those of larger priority.
+            Without it the rows come in the order of their instants, which costs no sorting.
+        values: the parameters of ``first``.
+
+    Returns:
+        How many leases were expired, and how many tasks promoted.
+    """
+    if not tx.execute(ANYTHING_DUE, {"now": tx.now}).fetchone()[0]:
+        return 0, 0
+    parameters = {**(values or {}), "now": tx.now, "batch": BATCH}
+    best_expired, best_delayed = "lease_expires_at", "not_before"
+    if first is not None:
+        claimable = f"({first}) AND open_dependencies = 0"
+        best_expired = (
+            f"{claimable} AND attempts < max_attempts AND coalesce(not_before <= :now, 1) DESC, priority DESC, seq"
+        )
+        best_delayed = f"{claimable} DESC, priority DESC, seq"
+    expired = tx.tasks(
+        f"""
+        SELECT {COLUMNS} FROM task
+         WHERE seq IN (
+               SELECT seq FROM task INDEXED BY task_leased
+                WHERE {IS_EXPIRED}
+                ORDER BY {best_expired}
+                LIMIT :batch)
+         ORDER BY priority DESC, seq
+        """,
+        parameters,
+    )
+    for row in expired:
+        _expire(tx, row)
+    promoted = tx.execute(
+        f"""
+        UPDATE task SET delayed = 0
+         WHERE {IS_WAITING} AND seq IN (
+               SELECT seq FROM task INDEXED BY task_delayed
+                WHERE {IS_WAITING} AND not_before <= :now
+                ORDER BY {best_delayed}
+                LIMIT :batch)
+        RETURNING seq
+        """,
+        parameters,
+    ).fetchall()
+    return len(expired), len(promoted)
+
+
+def expire_all(core: Core) -> int:
+    """Expire every lease that has ended and promote every delayed task that is due, in small transactions.
+
+    Returns:
+        How many leases were expired.
+    """
+    total = 0
+    while True:
+        with core.write() as tx:
+            expired, promoted = sweep(tx)
+        total += expired
+        if max(expired, promoted) < BATCH:
+            return total
+
+
+def _expire(tx: Transaction, before: TaskRow) -> None:
+    """Take back a lease that has ended: the task is queued at once, or failed if no attempt is left."""
+    error = lease_expired(before)
+    assignments = f"{to_queue_unless('attempts >= max_attempts')}, error = :error"
+    after = tx.change(before, assignments, where=IS_EXPIRED, values={"error": error})
+    if after is None:
+        return  # the sweep read it in this transaction
+    number = tx.end_attempt(after, "expired", error=error)
+    tx.record(after, "expired", {**changes(before, after), "attempt": number, "error": error}, system())

@@ -1,0 +1,77 @@
+"""What is true of a task at an instant, in SQL and in Python: the one place that spells these rules.
+
+SQL here is over a row of ``task`` with the parameter ``:now``. Statuses are literals, and the terms of partial indexes
+are repeated word for word: SQLite uses such an index only in a query that repeats its ``WHERE``.
+"""
+
+from __future__ import annotations
+
+from ..model import FINAL, QUEUED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..model import TaskRow
+
+IS_UNFINISHED = "finished_at IS NULL"
+IS_LEASED = "status IN ('claimed', 'running')"
+IS_EXPIRED = f"{IS_LEASED} AND lease_expires_at <= :now"
+"""A lease that has ended and that nobody has taken back yet."""
+
+HELD = f"{IS_LEASED} AND same_secret(lease_token_hash, :token_hash) AND lease_expires_at > :now"
+"""The guard of every verb under a lease: the token is right and the lease is live."""
+
+IS_BLOCKED = "status = 'queued' AND open_dependencies > 0"
+IS_UNBLOCKED = "status = 'queued' AND open_dependencies = 0"
+IS_PROMOTED = f"{IS_UNBLOCKED} AND delayed = 0"
+"""The terms of the indexes of ready tasks."""
+IS_WAITING = "status = 'queued' AND delayed = 1"
+"""The terms of the index of delayed tasks, due or not."""
+IS_DUE = "coalesce(not_before <= :now, 1)"
+"""Not redundant beside ``delayed = 0``: the clock may have been set back since the task was promoted."""
+IS_READY = f"{IS_UNBLOCKED} AND {IS_DUE}"
+
+DERIVED = {
+    "ready": IS_READY,
+    "blocked": IS_BLOCKED,
+    "delayed": "status = 'queued' AND coalesce(not_before > :now, 0)",
+    "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
+    "overdue": f"coalesce(due_at < :now, 0) AND {IS_UNFINISHED}",
+}
+"""The derived booleans of a task; ``derive`` says the same in Python."""
+
+IS_CLAIMABLE_BY = "(assignee IS NULL OR assignee = :agent)"
+
+HAS_TAGS = """NOT EXISTS (
+    SELECT 1 FROM json_each(:tags) AS wanted
+     WHERE wanted.value NOT IN (SELECT value FROM json_each(task.tags)))"""
+"""The task has every tag of the JSON array ``:tags``."""
+
+ANYTHING_DUE = f"""
+    SELECT EXISTS (SELECT 1 FROM task INDEXED BY task_leased WHERE {IS_EXPIRED})
+        OR EXISTS (SELECT 1 FROM task INDEXED BY task_delayed WHERE {IS_WAITING} AND not_before <= :now)"""
+"""Is there a lease to take back or a task to promote?"""
+
+
+def derive(row: TaskRow, now: str) -> dict[str, bool]:
+    """Return the derived booleans of a row as of ``now``; ``DERIVED`` says the same in SQL."""
+    status, not_before, due_at = row["status"], row["not_before"], row["due_at"]
+    blocked = status == QUEUED and row["open_dependencies"] > 0
+    delayed = status == QUEUED and not_before is not None and not_before > now
+    return {
+        "ready": status == QUEUED and not blocked and not delayed,
+        "blocked": blocked,
+        "delayed": delayed,
+        "lease_expired": row["lease_expires_at"] is not None and row["lease_expires_at"] <= now,
+        "overdue": due_at is not None and due_at < now and status not in FINAL,
+    }
+
+
+def in_queues(queues: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return SQL for "in one of these queues" (any, if none is given), and its parameters."""
+    if not queues:
+        return "1", {}
+    values = {f"queue{number}": queue for number, queue in enumerate(queues)}
+    return f"queue IN ({', '.join(f':{name}' for name in values)})", values

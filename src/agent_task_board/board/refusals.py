@@ -1,0 +1,77 @@
+"""Why a verb is refused: each function returns the refusal of a row that its verb's guard did not accept."""
+
+from __future__ import annotations
+
+from ..errors import Conflict, LeaseLost
+from ..model import LEASED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from ..model import TaskRow
+
+
+def actual(row: TaskRow) -> dict[str, Any]:
+    """Return ``details.actual`` of a refusal: the state that the caller did not expect."""
+    return {key: row[key] for key in ("status", "version", "claimed_by", "claimed_at", "lease_expires_at")}
+
+
+def lease_lost(row: TaskRow, now: str) -> LeaseLost:
+    """Return the refusal of a caller that does not hold the task; it says who does."""
+    if row["status"] in LEASED:
+        until = row["lease_expires_at"]
+        state = f'it is "{row["status"]}" by {row["claimed_by"]}, '
+        state += f"whose lease ended at {until}" if until <= now else f"with another token, until {until}"
+    else:
+        state = f'it is "{row["status"]}"'
+    return LeaseLost(f"task {row['id']} is not held under this token: {state}", actual=actual(row))
+
+
+def lease_expired(row: TaskRow) -> str:
+    """Return the error of an attempt whose lease expired."""
+    return f"lease of {row['claimed_by']} expired at {row['lease_expires_at']}"
+
+
+def status_conflict(row: TaskRow, expected: Iterable[str], *, hint: str | None = None) -> Conflict:
+    """Return the refusal of a verb that needs the task in another status."""
+    wanted = " or ".join(f'"{status}"' for status in expected)
+    message = f'task {row["id"]} is "{row["status"]}", not {wanted}'
+    if row["status"] in LEASED:
+        message += f"; {row['claimed_by']} has held it since {row['claimed_at']}"
+    return Conflict(message, hint=hint, reason="status", actual=actual(row))
+
+
+def version_conflict(row: TaskRow, expected: int | None) -> Conflict:
+    """Return the refusal of a call that expects another version of the task."""
+    return Conflict(
+        f"task {row['id']} has version {row['version']}, not {expected}", reason="version", actual=actual(row)
+    )
+
+
+def key_conflict(key: str, holder: TaskRow) -> Conflict:
+    """Return the refusal of a dedupe key that another unfinished task holds."""
+    return Conflict(
+        f"task {holder['id']} already holds dedupe key {key!r}",
+        reason="dedupe",
+        task_id=holder["id"],
+        actual=actual(holder),
+    )
+
+
+def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
+    """Return why a queued task is not ready for an agent: the reason of a conflict, and the rest of a sentence."""
+    if row["open_dependencies"]:
+        return "blocked", f"waits for other tasks ({row['open_dependencies']} not done)"
+    if row["assignee"] not in (None, agent):
+        return "assigned", f"is assigned to {row['assignee']}"
+    return "delayed", f"is not to be started before {row['not_before']}"
+
+
+def cycle(ids: Sequence[str]) -> str:
+    """Return the tasks along a cycle as "A waits for B waits for A", those in the middle of a long one left out."""
+    shown = list(ids)
+    if len(shown) > 12:
+        shown = [*shown[:6], f"({len(shown) - 12:,} more)", *shown[-6:]]
+    return " waits for ".join(shown)

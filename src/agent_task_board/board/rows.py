@@ -1,0 +1,76 @@
+"""How a row of ``task`` is read: its columns, and the ``Task`` that they make."""
+
+from __future__ import annotations
+
+import json
+
+from ..model import DERIVED, JSON_COLUMNS, JSON_KEYS, Task
+from .predicates import derive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..model import TaskRow
+    from ..storage.db import Connection
+
+BLOCKED_BY = """
+    (SELECT json_group_array(id)
+       FROM (SELECT other.id
+               FROM dependency JOIN task AS other ON other.seq = dependency.depends_on_seq
+              WHERE dependency.task_seq = task.seq
+              ORDER BY dependency.position))"""
+"""SQL: the ids of all dependencies of the row of ``task`` at hand, as a JSON array in the order added."""
+
+LEAN_NAMES = tuple(
+    """
+    seq id title queue status priority assignee due_at not_before tags dedupe_key blocked_by artifacts progress
+    needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id occurrence_at
+    created_at updated_at claimed_at finished_at archived_at open_dependencies
+    """.split()
+)
+"""What a list reads of a task."""
+
+NAMES = (*LEAN_NAMES, "body", "params", "result", "error", "lease_length")
+"""A whole task."""
+
+_LISTED = dict.fromkeys(LEAN_NAMES) | {"blocked_by": f"{BLOCKED_BY} AS blocked_by"}
+LEAN_COLUMNS = ", ".join(sql or name for name, sql in _LISTED.items())
+"""SQL: the columns of ``LEAN_NAMES``."""
+
+COLUMNS = ", ".join([LEAN_COLUMNS, *NAMES[len(LEAN_NAMES) :]])
+"""SQL: the columns of ``NAMES``, for SELECT and RETURNING alike."""
+
+AS_JSON = {
+    "tags": "json(tags)",
+    "blocked_by": f"json({BLOCKED_BY})",
+    "artifacts": "json(artifacts)",
+    "needs_approval": "iif(needs_approval, json('true'), json('false'))",
+}
+"""SQL: the columns that ``json_object`` needs converted."""
+
+_STORED = frozenset(JSON_KEYS) - DERIVED - JSON_COLUMNS
+
+
+def task_rows(tx: Connection, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[TaskRow]:
+    """Run a statement over ``COLUMNS`` and return all its rows.
+
+    As dicts: a row of the library searches for each name again and again.
+    """
+    return [dict(zip(NAMES, row, strict=True)) for row in tx.execute(sql, values)]
+
+
+def to_task(row: TaskRow, now: str) -> Task:
+    """Return the task of a row, its derived fields as of ``now``."""
+    task = Task()
+    for key, value in row.items():
+        if key in _STORED:
+            setattr(task, key, value)
+        elif key in JSON_COLUMNS:
+            # Most are empty, and a list has three of them in each row.
+            setattr(task, key, [] if value == "[]" else None if value is None else json.loads(value))
+    task.needs_approval = bool(row["needs_approval"])
+    for key, holds in derive(row, now).items():
+        setattr(task, key, holds)
+    return task

@@ -1,0 +1,202 @@
+"""Deliver notifications: after an answer, in a server's thread, and on every tick as the safety net."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from _thread import allocate_lock
+
+from .. import inputs, instants
+from ..board.rows import to_task
+from ..errors import InvalidInput
+from ..model import JSON_KEYS, SYSTEM
+from . import outbox
+from .message import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..board.core import Core
+    from ..settings import Hooks
+    from .message import Outcome
+
+PER_TICK = 100
+"""Attempts that one tick makes, at most."""
+SECONDS = 20.0
+"""Seconds after which a tick starts no further attempt."""
+AT_ONCE = 4
+"""Processes of one board that deliver at the same time; a tick comes on top."""
+LOCK = "hooks.lock"
+
+
+def deliver_due(core: Core) -> int:
+    """Deliver some of what is due and remove old deliveries; return how many were delivered.
+
+    Safe beside any number of others that do the same.
+    """
+    outbox.prune(core)
+    hooks = core.settings.hooks
+    return 0 if hooks is None else _deliver(core, hooks, limit=PER_TICK, seconds=SECONDS)
+
+
+def deliver_all(core: Core) -> int:
+    """Deliver until nothing is due; return how many were delivered.
+
+    Where ``AT_ONCE`` other processes already deliver, they do this one's part.
+    """
+    delivered, hooks = 0, core.settings.hooks
+    while hooks is not None and outbox.is_anything_due(core, hooks):
+        with _place(core) as has_place:
+            if not has_place:
+                break
+            delivered += _deliver(core, hooks)
+        # Once more: another process without a place may have left to this one what has come due since.
+    return delivered
+
+
+def deliver_soon(core: Core) -> None:
+    """Deliver in a thread of this process, one for each board; return at once.
+
+    A server calls it after each answer to a call that may have changed something. The thread runs as long as
+    deliveries wait for another attempt; it ends with the process and leaves the rest to the next tick.
+    """
+    if core.settings.hooks is None:
+        return
+    from threading import Event, Thread
+
+    key = (os.getpid(), id(core))
+    with _starting:
+        wake = _threads.get(key)
+        if wake is None:
+            wake = _threads[key] = Event()
+            Thread(target=_work, args=(core, key, wake), name="hooks", daemon=True).start()
+        wake.set()
+
+
+_starting = allocate_lock()
+_threads: dict[tuple[int, int], threading.Event] = {}
+"""What wakes the thread of a board."""
+
+
+def _work(core: Core, key: tuple[int, int], wake: threading.Event) -> None:
+    while True:
+        wake.clear()
+        wait = None
+        with contextlib.suppress(Exception):  # a busy board, a full disk, one just closed: the next call delivers
+            deliver_all(core)
+            wait = outbox.next_due(core)
+        core.leave_thread()
+        with _starting:
+            if wait is None and not wake.is_set():
+                del _threads[key]
+                return
+        wake.wait(wait)
+
+
+def _deliver(core: Core, hooks: Hooks, *, limit: int | None = None, seconds: float | None = None) -> int:
+    """Make attempts until nothing is due, or a limit is reached; return how many were delivered."""
+    from time import monotonic
+
+    begun, made, delivered = monotonic(), 0, 0
+    while (limit is None or made < limit) and (seconds is None or monotonic() - begun < seconds):
+        if not outbox.is_anything_due(core, hooks):  # else each idle tick would wait for the write lock
+            core.has_pending_hooks = False
+            break
+        delivery = outbox.take(core, hooks)
+        if delivery is None:
+            continue
+        made += 1
+        outcome = attempt(core, hooks, delivery.target, delivery.message)
+        outbox.record_outcome(core, delivery, outcome)
+        delivered += outcome.error is None
+    return delivered
+
+
+def attempt(core: Core, hooks: Hooks, target: str, message: Message) -> Outcome:
+    """Send a message to one target, once; nothing is recorded."""
+    if target == "webhook":
+        from . import webhook
+
+        return webhook.call(hooks.webhook or "", hooks.secret, message, core.clock())
+    from . import command
+
+    directory = os.path.dirname(core.path)
+    return command.run(hooks.command or [], message, directory if os.path.isdir(directory) else os.getcwd())
+
+
+@contextlib.contextmanager
+def _place(core: Core) -> Iterator[bool]:
+    """Hold one of the few places of processes that deliver during the block; false if all are taken.
+
+    A burst of changes and a hook that hangs would otherwise leave hundreds of waiting processes.
+    """
+    try:
+        import fcntl
+
+        file = os.open(os.path.join(os.path.dirname(core.path), LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    except (ImportError, OSError):
+        yield True
+        return
+    try:
+        has_place = False
+        for number in range(AT_ONCE):
+            with contextlib.suppress(OSError):
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+                has_place = True
+                break
+        yield has_place
+    finally:
+        os.close(file)
+
+
+def try_out(core: Core, task: str | None = None) -> dict[str, Any]:
+    """Send one message to each target now, about a task or a made-up one; nothing is recorded.
+
+    Returns:
+        ``{"delivery", "results": [{"target", "delivered", …}]}``, with what ``Outcome.to_dict`` returns for each.
+
+    Raises:
+        InvalidInput: there is no target.
+        NotFound: no such task.
+    """
+    hooks = core.settings.hooks
+    if hooks is None:
+        raise InvalidInput("no targets configured", hint="Enable hooks in the configuration; see docs/hooks.md.")
+    now = instants.to_text(core.clock())
+    if task is None:
+        found: dict[str, Any] = {**dict.fromkeys(JSON_KEYS), **_SAMPLE, "created_at": now, "updated_at": now}
+    else:
+        with core.read() as tx:
+            found = to_task(tx.find(task, "task"), now).to_dict()
+    event = {"seq": 0, "task_id": found["id"], "kind": "test", "actor": SYSTEM, "actor_kind": SYSTEM, "at": now}
+    message = Message(f"test{core.random(14).hex()}", "test", {**event, "data": {}}, found)
+    results = []
+    for target in hooks.targets():
+        outcome = attempt(core, hooks, target, message)
+        results.append({"target": target, "delivered": outcome.error is None, **outcome.to_dict()})
+    return {"delivery": message.delivery, "results": results}
+
+
+_SAMPLE: dict[str, Any] = {
+    "id": "0" * inputs.ULID,
+    "title": "A test of the hooks",
+    "body": "",
+    "queue": "default",
+    "status": "done",
+    "priority": 0,
+    "tags": [],
+    "blocked_by": [],
+    "params": {},
+    "artifacts": [],
+    "needs_approval": False,
+    "attempts": 1,
+    "max_attempts": 3,
+    "fence": 1,
+    "version": 1,
+    "created_by": SYSTEM,
+    **dict.fromkeys(("ready", "blocked", "delayed", "lease_expired", "overdue"), False),
+}
+"""The task of a test that names none."""
