@@ -9,8 +9,6 @@ import re
 import shlex
 import sqlite3
 import subprocess
-from collections import defaultdict
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,10 +54,6 @@ def _has_git() -> bool:
 
 FILES = files_of_checkout()
 DOCUMENTS = [path for path in FILES if path.endswith(".md")]
-MODULES_OF_PACKAGE = sorted(
-    ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
-    for path in SOURCES.rglob("*.py")
-)
 
 
 def read(path: str) -> str:
@@ -382,183 +376,6 @@ def collected(arguments: list[str]) -> set[str]:
 
     done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
     return {line for line in done.stdout.splitlines() if "::" in line}
-
-
-# Architecture
-
-LAYERS = (
-    {
-        "errors",
-        "filesystem",
-        "model",
-        "backoff",
-        "instants",
-        "inputs",
-        "identity",
-        "settings",
-        "turnstile",
-        "_version",
-        "json_stream",
-        "unfinished",
-    },
-    {"config", "db"},
-    {"core", "claiming", "review", "editing", "queries", "snapshot", "compact", "briefing", "transfer", "service"}
-    | {"archive", "backup", "doctor", "fold", "hooks", "outbox", "webhook", "recurrence", "schedules", "ticking"}
-    | {"export", "foreign", "staging", "transfer_csv"},
-)
-"""The core, lowest first: a module imports from its own layer and those before it."""
-
-ADAPTERS = {"cli", "demo", "mcp_server", "setup", "web"}
-"""Packages over the service. They do not know each other, but for a command that starts one, inside its function."""
-
-TOP = {"agent_task_board", "__main__"}
-"""Doors to the rest."""
-
-STORAGE = {"db", "editing", "backup", "doctor", "staging"}
-"""The modules that use `sqlite3` at run time: the store, the verbs that turn a unique index into a refusal, and the two
-that work on files which are no board yet, or none any more."""
-OPENERS = {"db", "backup", "doctor"}
-"""Those of them that open files and set pragmas."""
-
-
-class Import:
-    """One import of a module of ours or of `sqlite3`, and where it stands."""
-
-    def __init__(self, source: str, target: str, *, lazy: bool, typing: bool) -> None:
-        self.source = source
-        self.target = target
-        self.lazy = lazy
-        self.typing = typing
-
-    def __repr__(self) -> str:
-        return f"{self.source} imports {self.target}"
-
-
-def imports_of(module: str, tree: ast.AST, *, lazy: bool = False, typing: bool = False) -> Iterator[Import]:
-    """Yield what a module imports; names relative to the package, as ``cli.output``."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(module, alias.name.removeprefix(f"{PACKAGE}."), lazy=lazy, typing=typing)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                is_package = (SOURCES / Path(*module.split("."))).is_dir()
-                parts = [] if module == PACKAGE else module.split(".")
-                above = parts[: len(parts) - node.level + is_package]
-                base = ".".join([*above, *filter(None, [base])])
-            for alias in node.names:
-                inner = f"{base}.{alias.name}".strip(".")
-                yield Import(module, inner if inner in MODULES_OF_PACKAGE else base, lazy=lazy, typing=typing)
-        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            yield from imports_of(module, node, lazy=lazy, typing=True)
-        else:
-            inside = lazy or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            yield from imports_of(module, node, lazy=inside, typing=typing)
-
-
-def source_of(module: str) -> Path:
-    path = SOURCES if module == "__init__" else SOURCES.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-TREES = {module: ast.parse(source_of(module).read_text(encoding="utf-8")) for module in MODULES_OF_PACKAGE}
-IMPORTS = [
-    one for module, tree in TREES.items() for one in imports_of(PACKAGE if module == "__init__" else module, tree)
-]
-OURS = [one for one in IMPORTS if one.target in MODULES_OF_PACKAGE]
-
-
-def layer_of(module: str) -> int:
-    for number, layer in enumerate(LAYERS):
-        if module in layer:
-            return number
-    return len(LAYERS)
-
-
-def test_every_module_has_its_place() -> None:
-    tops = {module.partition(".")[0] for module in MODULES_OF_PACKAGE}
-    assert tops == {*itertools.chain(*LAYERS), *ADAPTERS, "__init__", "__main__"}
-    assert len(OURS) > 100, "the imports were not found"
-    assert {"cli.output", "core"} <= {one.target for one in OURS}
-
-
-def test_the_core_imports_downwards_only() -> None:
-    for one in OURS:
-        if one.source in TOP or one.source.partition(".")[0] in ADAPTERS:
-            continue
-        assert layer_of(one.target) <= layer_of(one.source), one
-
-
-def test_adapters_do_not_know_each_other() -> None:
-    for one in OURS:
-        source, target = one.source.partition(".")[0], one.target.partition(".")[0]
-        if source in ADAPTERS and target in ADAPTERS and source != target:
-            assert source == "cli", one
-            assert one.lazy or one.typing, one
-
-
-def test_no_two_modules_need_each_other_to_be_imported() -> None:
-    needs: defaultdict[str, set[str]] = defaultdict(set)
-    for one in OURS:
-        if not (one.lazy or one.typing):
-            needs[one.source].add(one.target)
-    TopologicalSorter(needs).prepare()
-
-
-def test_only_the_store_and_its_users_touch_sqlite() -> None:
-    for one in IMPORTS:
-        if one.target != "sqlite3" or one.source in STORAGE:
-            continue
-        if one.source.partition(".")[0] in ADAPTERS:
-            assert uses_of("sqlite3", TREES[one.source]) == {"sqlite_version"}, one
-        else:
-            assert one.typing, one
-            assert one.source == "model" or layer_of(one.source) == len(LAYERS) - 1, one
-
-
-def uses_of(name: str, tree: ast.AST) -> set[str]:
-    """Return the attributes of a name that a module uses."""
-    return {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
-    }
-
-
-def test_only_the_store_opens_sqlite_and_sets_pragmas() -> None:
-    for module in MODULES_OF_PACKAGE:
-        text = source_of(module).read_text(encoding="utf-8")
-        if module not in OPENERS:
-            assert "sqlite3.connect(" not in text, module
-            assert not re.search(r"[\"']PRAGMA ", text), module
-
-
-@pytest.mark.parametrize("module", MODULES_OF_PACKAGE)
-def test_everything_public_has_a_docstring(module: str) -> None:
-    bare = [name for name, node in public(TREES[module]) if not ast.get_docstring(node)]
-    assert ast.get_docstring(TREES[module])
-    assert bare == []
-
-
-def public(tree: ast.AST) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Yield the public classes, functions and methods of a module."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name.startswith("_"):
-                continue
-            yield node.name, node
-            if isinstance(node, ast.ClassDef):
-                yield from public(node)
-        elif isinstance(node, (ast.If, ast.Try)):
-            yield from public(node)
-
-
-def test_architecture_tests_see_an_arrow_that_points_upwards() -> None:
-    tree = ast.parse("def run():\n    from .cli.output import fail\n    import sqlite3\n")
-    found = list(imports_of("core", tree))
-    assert [(one.target, one.lazy) for one in found] == [("cli.output", True), ("sqlite3", True)]
-    assert layer_of("cli.output") > layer_of("core")
 
 
 # What lifecycle.md says and no other test asks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import Unusable
 from .command import Call, Command, Reply
-from .leases import _receipt
+from .leases import receipt_reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _unarchive_arguments(parser: Parser) -> None:
 
 
 def _unarchive(call: Call) -> Reply:
-    return _receipt(call, call.board.unarchive(call.args.id, actor=call.actor()), "unarchived")
+    return receipt_reply(call, call.board.unarchive(call.args.id, actor=call.actor()), "unarchived")
 
 
 def _backup_arguments(parser: Parser) -> None:

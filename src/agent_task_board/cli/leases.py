@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .parsing import Parser
 
 
-def _receipt(call: Call, receipt: Receipt, verb: str) -> Reply:
+def receipt_reply(call: Call, receipt: Receipt, verb: str) -> Reply:
     """Return the answer of a verb; ``verb`` is what became of the task, as compact text has it."""
 
     def in_brief(warnings: list[str]) -> str:
@@ -64,7 +64,7 @@ def _claim(call: Call) -> Reply:
         actor=call.actor(),
     )
     if receipt is not None:
-        return _receipt(call, receipt, "claimed")
+        return receipt_reply(call, receipt, "claimed")
     reasons = call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
     if args.fail_empty:
         call.warnings.extend(reasons)
@@ -81,7 +81,9 @@ def _resume_arguments(parser: Parser) -> None:
 
 def _resume(call: Call) -> Reply:
     args = call.args
-    return _receipt(call, call.board.resume(args.id, call.agent(), lease=args.lease, actor=call.actor()), "resumed")
+    return receipt_reply(
+        call, call.board.resume(args.id, call.agent(), lease=args.lease, actor=call.actor()), "resumed"
+    )
 
 
 def _heartbeat_arguments(parser: Parser) -> None:
@@ -101,7 +103,7 @@ def _heartbeat(call: Call) -> Reply:
         note=call.text("note"),
         actor=call.actor(),
     )
-    return _receipt(call, receipt, "renewed")
+    return receipt_reply(call, receipt, "renewed")
 
 
 def _complete_arguments(parser: Parser) -> None:
@@ -121,7 +123,7 @@ def _complete(call: Call) -> Reply:
         note=call.text("note"),
         actor=call.actor(),
     )
-    return _receipt(call, receipt, "completed")
+    return receipt_reply(call, receipt, "completed")
 
 
 def _fail_arguments(parser: Parser) -> None:
@@ -142,7 +144,7 @@ def _fail(call: Call) -> Reply:
         no_retry=args.no_retry,
         actor=call.actor(),
     )
-    return _receipt(call, receipt, "failed")
+    return receipt_reply(call, receipt, "failed")
 
 
 def _release_arguments(parser: Parser) -> None:
@@ -154,7 +156,7 @@ def _release_arguments(parser: Parser) -> None:
 def _release(call: Call) -> Reply:
     args = call.args
     receipt = call.board.release(args.id, call.token(), after=args.after, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt, "released")
+    return receipt_reply(call, receipt, "released")
 
 
 def _handoff_arguments(parser: Parser) -> None:
@@ -166,7 +168,7 @@ def _handoff_arguments(parser: Parser) -> None:
 def _handoff(call: Call) -> Reply:
     args = call.args
     receipt = call.board.handoff(args.id, call.token(), args.to, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt, "handed_off")
+    return receipt_reply(call, receipt, "handed_off")
 
 
 LOST = "Refused with `lease_lost` (exit 5) when the token is wrong, expired or replaced: stop working on the task."

@@ -167,7 +167,7 @@ def _stats(call: Call) -> Reply:
     return Reply(call.board.stats(days=days), page="stats", zone=call.config.settings.timezone)
 
 
-def _nothing(parser: Parser) -> None:
+def no_arguments(parser: Parser) -> None:
     """Take no arguments of its own."""
 
 
@@ -207,7 +207,7 @@ COMMANDS = {
     ),
     "agents": Command(
         _agents,
-        _nothing,
+        no_arguments,
         "Show who holds what, when each agent was last seen, and what came of its attempts.",
         "`data` is {agents}: name, first_seen_at, last_seen_at, the attempts completed, failed and expired, and\n"
         "`holds`, the tasks under a lease now.",

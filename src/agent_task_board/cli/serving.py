@@ -14,10 +14,10 @@ from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from ..service import Board
-    from ..web.server import Server
     from .parsing import Parser
 
 
@@ -54,7 +54,7 @@ def _serve(call: Call) -> Reply:
         read_only=read_only,
         allow_remote=args.allow_remote,
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
-        log=len if args.quiet else to_standard_error,
+        log=None if args.quiet else to_standard_error,
     )
     if read_only:
         board.revision()
@@ -64,14 +64,14 @@ def _serve(call: Call) -> Reply:
     warnings = []
     if server.is_remote:
         warnings.append("other machines can reach this server, and whoever reaches it may do everything")
-    return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server, board))
+    return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server.run, board))
 
 
-def _run(server: Server, board: Board) -> None:
+def _run(serve: Callable[[], None], board: Board) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     signal.signal(signal.SIGTERM, _stop)
     try:
-        server.run()
+        serve()
     except _Terminated:
         pass
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidInput
 from .command import Call, Command, Reply
-from .leases import _receipt
+from .leases import receipt_reply
 from .parsing import whole_number
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def _add(call: Call) -> Reply:
         lease=args.lease,
         actor=call.actor(),
     )
-    return _receipt(call, receipt, "created")
+    return receipt_reply(call, receipt, "created")
 
 
 def _number_or_nothing(text: str) -> int | None:
@@ -124,7 +124,7 @@ def _update(call: Call) -> Reply:
         if_version=args.if_version,
         actor=call.actor(),
     )
-    return _receipt(call, receipt, "updated")
+    return receipt_reply(call, receipt, "updated")
 
 
 def _comment_arguments(parser: Parser) -> None:
@@ -151,11 +151,13 @@ def _verdict_arguments(parser: Parser) -> None:
 
 
 def _approve(call: Call) -> Reply:
-    return _receipt(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()), "approved")
+    return receipt_reply(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()), "approved")
 
 
 def _reject(call: Call) -> Reply:
-    return _receipt(call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()), "rejected")
+    return receipt_reply(
+        call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()), "rejected"
+    )
 
 
 def _reassign_arguments(parser: Parser) -> None:
@@ -165,7 +167,7 @@ def _reassign_arguments(parser: Parser) -> None:
 
 def _reassign(call: Call) -> Reply:
     receipt = call.board.reassign(call.args.id, call.args.to, note=call.text("note"), actor=call.actor())
-    return _receipt(call, receipt, "reassigned")
+    return receipt_reply(call, receipt, "reassigned")
 
 
 def _retry_arguments(parser: Parser) -> None:
@@ -174,11 +176,11 @@ def _retry_arguments(parser: Parser) -> None:
 
 
 def _retry(call: Call) -> Reply:
-    return _receipt(call, call.board.retry(call.args.id, actor=call.actor()), "retried")
+    return receipt_reply(call, call.board.retry(call.args.id, actor=call.actor()), "retried")
 
 
 def _cancel(call: Call) -> Reply:
-    return _receipt(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
+    return receipt_reply(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
 
 
 PEOPLE = "For people: refused with `not_permitted` (exit 6) where ATB_AGENT is set, and to an actor that held the task."

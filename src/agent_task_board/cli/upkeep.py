@@ -6,7 +6,7 @@ import sys
 
 from .. import config
 from .command import Call, Command, Reply
-from .reads import _nothing
+from .reads import no_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _demo(call: Call) -> Reply:
 COMMANDS = {
     "tick": Command(
         _tick,
-        _nothing,
+        no_arguments,
         "Do what time alone brings about; for cron, every minute.",
         "Takes back expired leases and promotes delayed tasks (claims do that on their way, too), makes the tasks of\n"
         "schedules that are due, tells hooks what they are owed, and archives by age where that is configured. In\n"
@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "demo": Command(
         _demo,
-        _nothing,
+        no_arguments,
         "Watch several agents empty a board of its own, some of them dying on the way.",
         "Loads an example project into a fresh directory, starts real worker processes, kills one, lets the lease\n"
         "of another run out, and proves from the history that every task was worked once and every stale holder\n"

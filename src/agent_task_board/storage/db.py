@@ -80,10 +80,15 @@ class Database:
 
     def exists(self) -> bool:
         """Say whether there is a board file; an empty file is none yet."""
-        found = self._look()
+        found = self.stat()
         return found is not None and found.st_size > 0
 
-    def _look(self) -> os.stat_result | None:
+    def stat(self) -> os.stat_result | None:
+        """Return what the file system tells of the board's file; ``None`` if it does not exist.
+
+        Raises:
+            Unusable: it is not a file, or may not be looked at.
+        """
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -96,7 +101,7 @@ class Database:
 
     def file_id(self) -> tuple[int, int] | None:
         """Return what tells this file from any other that lay, or will lie, under its path; ``None``: there is none."""
-        found = self._look()
+        found = self.stat()
         return None if found is None else (found.st_dev, found.st_ino)
 
     def owns(self, path: str) -> bool:
@@ -142,7 +147,7 @@ class Database:
         """Return the connection of this thread, opened on first use; only a write makes a board."""
         key = (os.getpid(), get_ident())  # a connection must not cross a fork
         session = self._sessions.get(key)
-        found = self._look()
+        found = self.stat()
         missing = (found is None or found.st_size == 0) and not (to_write and self._create)
         if session is None or session.is_absent != missing or session.is_momentary or not session.has_open(found):
             if session is not None:
@@ -159,11 +164,12 @@ class Database:
                 self._make_directory()
             if self._read_only or not os.access(self.directory, os.W_OK):
                 return self._open_read_only()
-            return Session(self, self._connect(f"file://{uri_path(self.path)}?mode=rw"))
+            return Session(self, self.connect(f"file://{uri_path(self.path)}?mode=rw"))
         except sqlite3.Error as error:
             refuse(error, self.path)
 
-    def _connect(self, uri: str) -> sqlite3.Connection:
+    def connect(self, uri: str) -> sqlite3.Connection:
+        """Open a connection in the way of this package: our transactions, our row type, our functions."""
         refuse_old_sqlite(SQLITE_VERSION)
         connection = sqlite3.connect(
             uri,
@@ -183,7 +189,7 @@ class Database:
         can be read as it lies; one with a log cannot, since ``immutable`` would silently ignore the log.
         """
         uri = f"file://{uri_path(self.path)}"
-        connection = self._connect(f"{uri}?mode=ro")
+        connection = self.connect(f"{uri}?mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
         except sqlite3.OperationalError as error:
@@ -199,7 +205,7 @@ class Database:
                     f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
                     hint="Run `atb tick` once as the user who owns the directory, then read again.",
                 ) from error
-            immutable = self._connect(f"{uri}?mode=ro&immutable=1")
+            immutable = self.connect(f"{uri}?mode=ro&immutable=1")
             return Session(self, immutable, is_read_only=True, is_momentary=True)
         except BaseException:
             connection.close()
@@ -236,7 +242,7 @@ class Session:
         self._is_read_only = is_read_only
         self.is_momentary = is_momentary
         """Whether it would never see what others write: good for one transaction."""
-        self._file = None if is_absent else database._look()
+        self._file = None if is_absent else database.stat()
         self.turnstile = Turnstile(database.directory)
         self._ready_to_write = False
         connection.execute("PRAGMA foreign_keys = ON")
@@ -244,7 +250,7 @@ class Session:
     @classmethod
     def absent(cls, database: Database) -> Session:
         """Stand in for a board that is not there: an empty one in memory."""
-        session = cls(database, database._connect(":memory:"), is_absent=True)
+        session = cls(database, database.connect(":memory:"), is_absent=True)
         session.connection.execute("BEGIN IMMEDIATE")
         migrate(session.connection, 0)
         session.connection.execute("COMMIT")

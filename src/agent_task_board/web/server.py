@@ -73,10 +73,10 @@ class Server(ThreadingHTTPServer):
         read_only: bool = False,
         allow_remote: bool = False,
         allow_hosts: Iterable[str] = (),
-        log: Callable[[str], object] = len,
+        log: Callable[[str], object] | None = None,
     ) -> None:
         self.api = Api(board, person=person, read_only=read_only)
-        self.log = log
+        self._log = log
         self.pages = pages.load()
         self.routes = routes.table()
         self.stopping = threading.Event()
@@ -106,6 +106,11 @@ class Server(ThreadingHTTPServer):
             raise
 
     @property
+    def log(self, line: str) -> None:
+        """Write a line to the log, if there is one."""
+        if self._log is not None:
+            self._log(line)
+
     def url(self) -> str:
         """The address of the page."""
         return f"http://{security.bracketed(str(self.server_address[0]))}:{self.server_address[1]}/"
