@@ -2,8 +2,8 @@
 
     python examples/worker.py data ada
 
-Put your own work into ``work``. A thread renews the lease while it runs. Check ``lost`` regularly: once it is set, another
-agent may hold the task.
+Put your own work into ``work``. A thread renews the lease while it runs. Check ``lost`` regularly: once it is set,
+another agent may hold the task.
 """
 
 from __future__ import annotations
