@@ -1,9 +1,9 @@
-"""One agent at work, in Python: claims one task after the other until none is ready.
+"""A worker in Python: claims one task after another until none is ready.
 
     python examples/worker.py data ada
 
-Put your own work into ``work``. It runs beside a thread that renews the lease, and must look at ``lost`` now and then:
-once that is set, somebody else may have the task.
+Put your own work into ``work``. A thread renews the lease while it runs. Check ``lost`` regularly: once it is set,
+another agent may hold the task.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LEASE = 900
 
 
 class LostError(Exception):
-    """The lease was lost, and the work was left where it was."""
+    """The lease was lost, and the work was stopped."""
 
 
 def work(task, lost):
-    """Do what a task asks for, and return its result; here: count the words of its body, one by one."""
+    """Do the task and return its result. This example counts the words of its body, one by one."""
     words = 0
     for _ in task.body.split():
         if lost.is_set():
@@ -32,7 +32,7 @@ def work(task, lost):
 
 
 class Renewing:
-    """Renews a lease while a block runs; ``lost`` is set once the lease is not ours any more."""
+    """Renews a lease while a block runs; ``lost`` is set once the lease is lost."""
 
     def __init__(self, board, claim, pause=LEASE / 3):
         self.lost = threading.Event()
@@ -54,7 +54,7 @@ class Renewing:
                 try:
                     self._board.heartbeat(self._id, self._token)
                 except BoardError as refusal:
-                    if refusal.code != "busy":  # that one may be tried again
+                    if refusal.code != "busy":  # a busy board: try again later
                         self.lost.set()
                         return
         finally:
@@ -70,7 +70,7 @@ def run(board, agent, pause=LEASE / 3):
                 result = work(task, renewing.lost)
             board.complete(task.id, token, result=result)
         except LostError:
-            print(f"{task.id}: the lease is lost, the work was stopped", file=sys.stderr)
+            print(f"{task.id}: the lease is lost; the work was stopped", file=sys.stderr)
         except BoardError as refusal:
             print(f"{task.id}: {refusal.code}: {refusal.message}", file=sys.stderr)
             if refusal.code != "lease_lost":
@@ -80,14 +80,14 @@ def run(board, agent, pause=LEASE / 3):
 
 
 def main():
-    """Work on the board and under the name that the command line gives."""
+    """Work on the board, under the agent name, that the command line gives."""
     if len(sys.argv) != 3:
         print("usage: python examples/worker.py DATA_DIR AGENT", file=sys.stderr)
         return 2
     board = Board(sys.argv[1], create=False)
     try:
         if not board.exists():
-            print(f"there is no board at {board.path}; `atb add` makes one", file=sys.stderr)
+            print(f"there is no board at {board.path}; `atb add` creates one", file=sys.stderr)
             return 1
         run(board, sys.argv[2])
         return 0

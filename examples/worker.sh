@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# One agent at work: claims one task after the other until none is ready, and runs a command for each.
+# A worker: claims one task after another until none is ready, and runs a command for each.
 #
 #   ATB_AGENT=ada examples/worker.sh ./do-the-work --fast
 #
-# The command gets the claim as JSON on standard input and prints its result as JSON. Exit code 0 hands the task in; any
-# other one fails it, and so does a result that is no JSON. It is stopped when the lease is lost. BEAT is the pause
-# between two heartbeats in seconds; a third of the lease is right.
+# The command reads the claim as JSON from standard input and prints its result as JSON. Exit code 0 completes the task.
+# Any other exit code, or a result that is not JSON, fails it. The command is stopped when the lease is lost. BEAT is the
+# time between heartbeats in seconds; use a third of the lease.
 set -u
 : "${ATB_AGENT:?name the agent}" "${1:?name the command that does the work}"
-export ATB_FORMAT=json # whatever the caller likes to read
+export ATB_FORMAT=json # overrides the caller's format
 beat=${BEAT:-300}
 scratch=$(mktemp -d) && trap 'rm -r "$scratch"' EXIT
 
-pick() { # the value under these keys of the JSON on standard input
+pick() { # print the value under these keys of the JSON on standard input
   python3 -c 'import functools, json, sys; print(functools.reduce(dict.get, sys.argv[1:], json.load(sys.stdin)))' "$@"
 }
 
-ask() { # the same call again while the board is busy
+ask() { # repeat the call while the board is busy
   local code
   while atb "$@" >"$scratch/answer"; code=$?; [ "$code" -eq 7 ]; do sleep 1; done
   return "$code"
 }
 
-renew() { # until this process is ended; stops the work, and says so, once the lease is lost
+renew() { # send heartbeats until terminated; stop the work and leave a mark once the lease is lost
   trap 'kill "$nap" 2>/dev/null; exit' TERM
   while sleep "$beat" & nap=$!; wait "$nap"; do
     atb heartbeat "$1" >/dev/null 2>&1
@@ -34,13 +34,13 @@ while true; do
   ask claim --fail-empty
   case $? in
     0) cp "$scratch/answer" "$scratch/claim" ;;
-    9) exit 0 ;; # nothing is ready: come back later
+    9) exit 0 ;; # nothing is ready
     *) cat "$scratch/answer" >&2; exit 1 ;;
   esac
   id=$(pick data task id <"$scratch/claim")
   ATB_TOKEN=$(pick data lease token <"$scratch/claim")
   export ATB_TOKEN
-  if [ -z "$id" ] || [ -z "$ATB_TOKEN" ]; then echo "the answer to the claim cannot be read" >&2; exit 1; fi
+  if [ -z "$id" ] || [ -z "$ATB_TOKEN" ]; then echo "cannot read the answer to the claim" >&2; exit 1; fi
 
   "$@" <"$scratch/claim" >"$scratch/result" 2>"$scratch/errors" & work=$!
   renew "$id" "$work" & renewing=$!
@@ -49,13 +49,13 @@ while true; do
 
   if [ -e "$scratch/lost" ]; then
     rm "$scratch/lost"
-    echo "$id: the lease is lost, the work was stopped" >&2
+    echo "$id: the lease is lost; the work was stopped" >&2
     continue
   fi
   [ -s "$scratch/result" ] || echo null >"$scratch/result"
   if [ "$code" -ne 0 ]; then
     said=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
-    why="exit code $code: ${said:-nothing was said}"
+    why="exit code $code: ${said:-no error output}"
   elif ask complete "$id" --result @"$scratch/result"; then
     continue
   else

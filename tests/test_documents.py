@@ -268,7 +268,7 @@ def test_lifecycle_names_every_word_that_the_program_uses() -> None:
 
 
 def test_lifecycle_defines_the_words_of_the_glossary() -> None:
-    table = read("docs/lifecycle.md").partition("## Words")[2].partition("\n## ")[0]
+    table = read("docs/lifecycle.md").partition("## Terms")[2].partition("\n## ")[0]
     defined = re.findall(r"^\| (?!term|---)([^|]+?) \|", table, re.MULTILINE)
     assert set(defined) >= {
         *("task", "queue", "agent", "actor", "claim", "lease", "lease token", "fence", "heartbeat", "attempt"),

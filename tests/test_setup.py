@@ -854,7 +854,7 @@ def test_file_of_ours_goes_whole_unless_it_was_edited() -> None:
 
 def rows() -> Iterator[list[str]]:
     page = (Path(__file__).parent.parent / "docs" / "setup.md").read_text(encoding="utf-8")
-    table = page.partition("## The files")[2].partition("\n## ")[0]
+    table = page.partition("## Files written")[2].partition("\n## ")[0]
     for line in table.splitlines():
         cells = re.findall(r"\| ([^|]*?) (?=\|)", line)
         if cells and cells[0].startswith("`"):
