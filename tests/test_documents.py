@@ -122,13 +122,13 @@ def test_reasons_of_a_conflict_are_those_that_the_program_gives() -> None:
 
 def reasons_given() -> set[str]:
     """Return what stands after `reason=`, and what the functions return whose results are taken as `reason, …`."""
-    nodes = [node for path in SOURCES.glob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    nodes = [node for path in SOURCES.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     given = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "reason"]
     makers = set()
     for node in nodes:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).strip("()").startswith("reason,"):
             assert isinstance(node.value, ast.Call), ast.unparse(node)
-            makers.add(ast.unparse(node.value.func))
+            makers.add(ast.unparse(node.value.func).rpartition(".")[2])
     for function in nodes:
         if isinstance(function, ast.FunctionDef) and function.name in makers:
             returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]

@@ -105,12 +105,12 @@ class Server(ThreadingHTTPServer):
             self.server_close()
             raise
 
-    @property
     def log(self, line: str) -> None:
         """Write a line to the log, if there is one."""
         if self._log is not None:
             self._log(line)
 
+    @property
     def url(self) -> str:
         """The address of the page."""
         return f"http://{security.bracketed(str(self.server_address[0]))}:{self.server_address[1]}/"
