@@ -51,16 +51,16 @@ class Api:
         if not self.read_only:
             deliver_soon(self.board)
 
-    def snapshot(self, *, packed: bool) -> tuple[str, bytes]:
-        """Return the current board's entity tag and its envelope, gzipped if ``packed``."""
+    def snapshot(self, *, gzipped: bool) -> tuple[str, bytes]:
+        """Return the current board's entity tag and its envelope, gzipped if ``gzipped``."""
         with self._lock:
             snapshot = self._refresh_snapshot()
             if not self._envelope:
                 data = f'{{"ok":true,"data":{snapshot.text},"warnings":{json.dumps(missing_board(self.board))}}}\n'
                 self._envelope = data.encode()
-            if packed and not self._compressed:
+            if gzipped and not self._compressed:
                 self._compressed = gzip(self._envelope)
-            return f'W/"{snapshot.tag}"', self._compressed if packed else self._envelope
+            return f'W/"{snapshot.tag}"', self._compressed if gzipped else self._envelope
 
     def text(self, tokens: int | None) -> tuple[str, bytes]:
         """Return the current board's entity tag and its compact text of at most ``tokens`` tokens."""
@@ -160,17 +160,17 @@ def health(call: Call) -> Response:
 
 def board(call: Call) -> Response:
     """Return the whole board, or 304 if the client already has it."""
-    packed = call.head.accepts_gzip()
+    gzipped = call.head.accepts_gzip()
     if call.wants_text():
         tag, body = call.api.text(call.query.get("budget"))
-        kind, packed = TEXT, False
+        kind, gzipped = TEXT, False
     else:
-        tag, body = call.api.snapshot(packed=packed)
+        tag, body = call.api.snapshot(gzipped=gzipped)
         kind = JSON
     headers = [("ETag", tag), ("Vary", "Accept, Accept-Encoding"), ("Cache-Control", "no-cache")]
     if call.head.has_seen(tag):
         return Response(304, b"", headers)
-    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if packed else [])])
+    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if gzipped else [])])
 
 
 _VARIES = ("Vary", "Accept")

@@ -67,7 +67,10 @@ BODY: dict[str, tuple[Schema, str]] = {
         "`true`: claim the new task in the same call, for `agent` or else `assignee`",
     ),
     "agent": (_nullable(_text(inputs.NAME)), "name of the calling agent; cannot do what only people can"),
-    "actor": (_nullable(_text(inputs.NAME)), "name for the history; default: the agent, otherwise the person who started the server"),
+    "actor": (
+        _nullable(_text(inputs.NAME)),
+        "name for the history; default: the agent, otherwise the person who started the server",
+    ),
     "token": (_text(inputs.KEY, minLength=1), "the lease token"),
     "lease": (DURATION, "duration of the lease, 1 second to 7 days"),
     "progress": ({"type": ["integer", "null"], "minimum": 0, "maximum": 100}, "progress in percent"),

@@ -50,8 +50,8 @@ class Hosts:
 
     def __init__(self, port: int, address: str, allowed: Iterable[str] = ()) -> None:
         names = ["127.0.0.1", "localhost", "[::1]", bracketed(address)]
-        suffixes = ("", f":{port}") if port == 80 else (f":{port}",)
-        self._known = {f"{name.lower()}{suffix}" for name in names for suffix in suffixes}
+        local_suffixes = ("", f":{port}") if port == 80 else (f":{port}",)
+        self._known = {f"{name.lower()}{suffix}" for name in names for suffix in local_suffixes}
         self._allowed: set[str] = set()
         for host in allowed:
             name, digits = split_host(host)

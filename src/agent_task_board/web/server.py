@@ -89,8 +89,9 @@ class Server(ThreadingHTTPServer):
             self.is_remote = not security.is_loopback(str(address[0]))
             if self.is_remote and not allow_remote:
                 raise NotPermitted(
-                    f"other machines can reach this address, and the server has no accounts: {host}",
-                    hint="Listen on 127.0.0.1, or add --allow-remote to give full access to everyone who can reach it.",
+                    f"not a loopback address: {host}",
+                    hint="The server has no accounts. Listen on 127.0.0.1, or add --allow-remote to give everyone who "
+                    "can reach it full access.",
                 )
             self.address_family = family
             super().__init__(address[:2], Connection)  # type: ignore[arg-type]
@@ -133,7 +134,7 @@ class Server(ThreadingHTTPServer):
     def stop(self) -> None:
         """Stop accepting connections, end the streams, and wait up to ``GRACE`` seconds for running requests.
 
-        A request that set_waiting for the write lock may still be running afterwards; it has changed nothing.
+        A request that waits for the write lock may still be running afterwards; it has changed nothing.
         """
         self.stopping.set()
         self.server_close()
@@ -159,7 +160,7 @@ class Server(ThreadingHTTPServer):
             raise
 
     def _make_room(self) -> bool:
-        waiting = [known for known in self._open if known.is_waiting]
+        waiting = [connection for connection in self._open if connection.is_waiting]
         oldest = min(waiting, key=self._open.__getitem__, default=None)
         if oldest is None:
             return False
@@ -229,14 +230,14 @@ class Server(ThreadingHTTPServer):
                 )
             self.hosts.check_origin(head)
             security.check_type(head)
-            body = self._body(head, connection.wire, route)
+            body = self._read_body(head, connection.wire, route)
         else:
             _refuse_body(head)
         self.set_waiting(connection, False)
         query = fields.read_query(head.query, route.parameters())
-        return self._answer(route, Call(self.api, head, task, query, body))
+        return self._call(route, Call(self.api, head, task, query, body))
 
-    def _body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
+    def _read_body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
         length = body_length(head)
         if length is None:
             raise BadRequest(411, "Content-Length is missing (required even for an empty body)")
@@ -244,7 +245,7 @@ class Server(ThreadingHTTPServer):
             wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         return fields.read_body(wire.read_body(length), route)
 
-    def _answer(self, route: Route, call: Call) -> Response | int:
+    def _call(self, route: Route, call: Call) -> Response | int:
         if route.handler is not None:
             try:
                 return route.handler(call)

@@ -233,5 +233,6 @@ def body_length(head: Head) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         raise BadRequest(400, f"Content-Length is not a number: {digits[:60]!r}")
     if len(digits) > 18 or int(digits) > BODY_LIMIT:
-        raise BadRequest(413, f"body is too large: {digits[:18]} bytes (limit {BODY_LIMIT:,})")
+        size = digits if len(digits) <= 18 else f"{digits[:18]}…"
+        raise BadRequest(413, f"body is too large: {size} bytes (limit {BODY_LIMIT:,})")
     return int(digits)

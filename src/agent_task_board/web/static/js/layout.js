@@ -140,12 +140,12 @@ function withDummies(order, edges, rank) {
   const layers = [];
   const before = new Map();
   const after = new Map();
-  const put = (item, layer) => {
+  const addTo = (item, layer) => {
     (layers[layer] ??= []).push(item);
     before.set(item, []);
     after.set(item, []);
   };
-  for (const id of order) put(id, rank.get(id));
+  for (const id of order) addTo(id, rank.get(id));
   const chains = [];
   let room = MAX_DUMMIES;
   for (const { from, to } of edges) {
@@ -159,7 +159,7 @@ function withDummies(order, edges, rank) {
     const chain = [from];
     for (let layer = rank.get(from) + 1; layer < rank.get(to); layer += 1) {
       const dummy = { layer };
-      put(dummy, layer);
+      addTo(dummy, layer);
       chain.push(dummy);
     }
     chain.push(to);

@@ -220,11 +220,11 @@ class Scanner {
     });
   }
 
-  found(pattern, make) {
+  found(pattern, create) {
     pattern.lastIndex = this.at;
     const match = pattern.exec(this.text);
     if (!match) return false;
-    const { node, length } = make(match);
+    const { node, length } = create(match);
     return node !== null && this.push(node, length);
   }
 }

@@ -17,7 +17,7 @@ export function remark(event) {
 
 /**
  * One event as a sentence: an array of nodes and strings, without the remark and the full stop.
- * With `withTask`, a link names the task; otherwise the sentence says "the task". `took` (" after 5 min") follows an ending.
+ * With `withTask`, a link names the task; otherwise the sentence says "the task". `took` (" after 5 min") follows the verb of an ending.
  */
 export function sentence(event, { withTask = false, took = "" } = {}) {
   const task = withTask ? taskLink(event.task_id) : "the task";

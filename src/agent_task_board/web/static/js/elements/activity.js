@@ -172,12 +172,12 @@ function isSilent(event) {
 function entry(events, { fresh, silent }) {
   const [latest] = events;
   const ofClaim = events.length > 1 || latest.kind === "claimed";
-  const said = ofClaim ? claimSentence(events, { withTask: true }) : sentence(latest, { withTask: true });
+  const summary = ofClaim ? claimSentence(events, { withTask: true }) : sentence(latest, { withTask: true });
   const words = ofClaim && !isEnding(latest) ? null : remark(latest);
   return h("li", { class: fresh ? "activity-line is-fresh" : "activity-line" },
     avatar(latest.actor, latest.actor_kind),
     h("div", { class: "activity-text" },
-      h("p", { dir: "auto" }, said),
+      h("p", { dir: "auto" }, summary),
       silent && h("p", { class: "activity-silent" }, icon("silent"), "Silent: the lease has expired"),
       words && h("p", { class: latest.data.error ? "activity-remark is-error" : "activity-remark", dir: "auto" }, words.slice(0, 400)),
       h("p", { class: "activity-time" }, stamp(latest.at, { relative: true }))));

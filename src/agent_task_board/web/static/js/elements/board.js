@@ -49,7 +49,7 @@ export class BoardView extends HTMLElement {
       const element = document.createElement("atb-column").setup(entry, this);
       this.#columns.set(entry.name, element);
       this.#grid.append(element);
-      this.#tabBar.append(this.#makeTab(entry));
+      this.#tabBar.append(this.#createTab(entry));
     }
     this.append(this.#message, this.#truncated, this.#grid, this.#tabBar);
     store.addEventListener("tasks", ({ detail }) => this.#changed(detail));
@@ -143,7 +143,7 @@ export class BoardView extends HTMLElement {
     if (!this.#shownTab) this.#showTab(groups.get("in_progress").length ? "in_progress" : (COLUMNS.find(({ name }) => groups.get(name).length)?.name ?? "queued"));
   }
 
-  #makeTab(entry) {
+  #createTab(entry) {
     const count = h("span", { class: "tab-count" });
     const tab = h("button", { class: `tab ${entry.css}`, type: "button", "aria-pressed": "false", on: { click: () => this.#showTab(entry.name) } }, icon(entry.icon), count, h("span", { class: "tab-label" }, entry.label));
     this.#tabs.set(entry.name, { tab, count });

@@ -62,8 +62,8 @@ export class Strip extends HTMLElement {
   #item({ task, reason }) {
     const { label, icon: symbol, css } = REASONS[reason];
     const link = h("a", { class: "strip-link", href: router.href({ task: task.id }), title: task.title }, icon(symbol), h("span", { class: "strip-text" }, h("span", { class: "strip-task" }, task.title), h("span", { class: "strip-why" }, label, since(task, reason))));
-    const put = reason === "failed" && h("button", { class: "button button-quiet button-icon strip-dismiss", type: "button", "aria-label": `Dismiss ${task.title}`, title: "Dismiss until the task changes", on: { click: () => this.#dismiss([task]) } }, icon("close"));
-    return h("li", { class: `strip-item ${css}`, dataset: { id: task.id } }, link, put);
+    const dismissButton = reason === "failed" && h("button", { class: "button button-quiet button-icon strip-dismiss", type: "button", "aria-label": `Dismiss ${task.title}`, title: "Dismiss until the task changes", on: { click: () => this.#dismiss([task]) } }, icon("close"));
+    return h("li", { class: `strip-item ${css}`, dataset: { id: task.id } }, link, dismissButton);
   }
 
   #dismiss(tasks) {

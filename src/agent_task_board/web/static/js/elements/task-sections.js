@@ -52,10 +52,10 @@ export class TaskSections extends HTMLElement {
     for (const part of Object.values(this.#parts)) part.replaceChildren();
   }
 
-  #draw(name, value, make) {
+  #draw(name, value, create) {
     if (!this.#lastValues.changed(name, value)) return;
-    const made = make();
-    swap(this.#parts[name], made || null);
+    const content = create();
+    swap(this.#parts[name], content || null);
     this.#parts[name].hidden = !this.#parts[name].hasChildNodes();
   }
 }
@@ -96,13 +96,13 @@ function attemptList(attempts, task) {
 }
 
 /** The first entries of a list, and a button for the others. */
-function longList(tag, css, items, make) {
-  const list = h(tag, { class: css }, items.slice(0, SHOWN).map(make));
+function longList(tag, css, items, create) {
+  const list = h(tag, { class: css }, items.slice(0, SHOWN).map(create));
   const left = items.length - SHOWN;
   if (left <= 0) return list;
   const more = h("button", { type: "button", class: "button" }, `Show ${left} more`);
   more.addEventListener("click", () => {
-    for (const item of items.slice(SHOWN)) list.append(make(item));
+    for (const item of items.slice(SHOWN)) list.append(create(item));
     more.remove();
     list.children[SHOWN].focus();
   });
