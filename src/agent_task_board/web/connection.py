@@ -47,7 +47,7 @@ class Connection(BaseHTTPRequestHandler):
 
     def finish(self) -> None:
         """Release the connection and this thread's connection to the board."""
-        self.server.api.board.leave_thread()  # first, because a stopping server set_waiting for `unregister`
+        self.server.api.board.leave_thread()  # first, because a stopping server waits for `unregister`
         self.server.unregister(self)
 
     def hang_up(self) -> None:
@@ -79,7 +79,7 @@ class Connection(BaseHTTPRequestHandler):
         if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
             self.server.log(f"{head.method} {head.path} {response.status}")
         elif head is None:
-            self.server.log(f"a malformed request {response.status}")
+            self.server.log(f"malformed request {response.status}")
         self.server.set_waiting(self, False)
         try:
             self.send(response, head)

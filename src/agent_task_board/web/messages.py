@@ -61,7 +61,7 @@ class Head:
         self.authority = authority
         self.keep_alive = keep_alive
 
-    def one(self, name: str) -> str | None:
+    def single(self, name: str) -> str | None:
         """Return the only value of a header field, or ``None`` if the field is absent.
 
         Raises:

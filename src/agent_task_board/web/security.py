@@ -51,7 +51,7 @@ class Hosts:
     def __init__(self, port: int, address: str, allowed: Iterable[str] = ()) -> None:
         names = ["127.0.0.1", "localhost", "[::1]", bracketed(address)]
         local_suffixes = ("", f":{port}") if port == 80 else (f":{port}",)
-        self._known = {f"{name.lower()}{suffix}" for name in names for suffix in local_suffixes}
+        self._local = {f"{name.lower()}{suffix}" for name in names for suffix in local_suffixes}
         self._allowed: set[str] = set()
         for host in allowed:
             name, digits = split_host(host)
@@ -72,8 +72,8 @@ class Hosts:
             if host is not None and not self._is_accepted(host):
                 raise Misdirected(
                     f"unknown host: {host[:200]!r}",
-                    hint="Use the address that `atb serve` printed. Behind a reverse proxy or a forwarded port, start "
-                    "it with --allow-host HOST[:PORT].",
+                    hint="Use the address that `atb serve` printed. Behind a reverse proxy or port forwarding, start "
+                    "`atb serve` with --allow-host HOST[:PORT].",
                 )
         if head.authority is not None and head.authority.lower() != named[0].lower():
             raise BadRequest(400, "request target and Host header differ")
@@ -86,7 +86,7 @@ class Hosts:
         Raises:
             NotPermitted: the write comes from another origin.
         """
-        origin, site = head.one("origin"), head.one("sec-fetch-site")
+        origin, site = head.single("origin"), head.one("sec-fetch-site")
         if origin is not None:
             scheme, separator, host = origin.partition("://")
             host = host.lower()
@@ -97,13 +97,14 @@ class Hosts:
             raise _cross_origin(f"Sec-Fetch-Site: {site[:40]!r}")
 
     def _is_accepted(self, host: str) -> bool:
-        return host.lower() in self._known or host.lower() in self._allowed
+        return host.lower() in self._local or host.lower() in self._allowed
 
 
 def _cross_origin(header: str) -> NotPermitted:
     return NotPermitted(
         f"write from another origin: {header}",
-        hint="Open the board at its own address. Behind a reverse proxy, start it with --allow-host HOST[:PORT].",
+        hint="Open the board at its own address. Behind a reverse proxy, start `atb serve` with --allow-host "
+        "HOST[:PORT].",
     )
 
 

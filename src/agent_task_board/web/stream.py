@@ -36,7 +36,7 @@ def start(head: Head, board: Board, after: int | None) -> int:
     Raises:
         InvalidInput: ``Last-Event-ID`` or ``after`` is not a sequence number.
     """
-    last = head.one("last-event-id")
+    last = head.single("last-event-id")
     if last:
         if not (last.isascii() and last.isdigit() and len(last) <= 18):
             raise InvalidInput(f"Last-Event-ID: not a sequence number: {last[:60]!r}", field="Last-Event-ID")

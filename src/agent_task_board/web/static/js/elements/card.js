@@ -111,9 +111,9 @@ function openDependencies(task) {
 }
 
 function waitsFor(open) {
-  const first = store.task(open[0])?.title ?? shortId(open[0]);
-  const title = open.map((id) => store.task(id)?.title ?? shortId(id)).join("\n");
-  return mark("link", `Waiting for ${open.length > 1 ? `${open.length} tasks: ` : ""}${first}`, "chip chip-status", title);
+  const titles = open.map((id) => store.task(id)?.title ?? shortId(id));
+  const text = titles.length > 1 ? `${titles.length} tasks` : titles[0];
+  return mark("link", `Waiting for ${text}`, "chip chip-status", titles.join("\n"));
 }
 
 function attempts(task) {
