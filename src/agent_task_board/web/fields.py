@@ -66,7 +66,7 @@ BODY: dict[str, tuple[Schema, str]] = {
         {"type": ["boolean", "null"]},
         "`true`: claim the new task in the same call, for `agent` or else `assignee`",
     ),
-    "agent": (_nullable(_text(inputs.NAME)), "name of the calling agent; cannot do what only people can"),
+    "agent": (_nullable(_text(inputs.NAME)), "name of the calling agent, which cannot do what only people can"),
     "actor": (
         _nullable(_text(inputs.NAME)),
         "name for the history; default: the agent, otherwise the person who started the server",
@@ -123,7 +123,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),
     "order": ({"enum": list(ORDERS)}, "sort order; default `age` (oldest first)"),
     "full": (_FLAG, "include `body`, `params`, `result` and `error`"),
-    "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "most entries to return; default 100"),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "maximum number of entries; default 100"),
     "after": ({"type": "string"}, "the previous page's `next`"),
     "before": (
         {"type": "integer", "minimum": 0},
@@ -132,7 +132,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "task": (_REFERENCE, "only events of this task"),
     "budget": (
         {"type": "integer", "minimum": compact.BUDGET_LOW, "maximum": compact.BUDGET_HIGH},
-        "most tokens to return, at 4 characters each; requires `Accept: text/plain`",
+        "maximum number of tokens, at 4 characters each; requires `Accept: text/plain`",
     ),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to include; default 14"),
 }
@@ -140,7 +140,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
 
 SEQUENCE: dict[str, tuple[Schema, str]] = {
     "after": ({"type": "integer", "minimum": 0}, "only events after this sequence number; default 0"),
-    "limit": ({"type": "integer", "minimum": 1, "maximum": EVENT_LIMIT}, "most entries to return; default 100"),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": EVENT_LIMIT}, "maximum number of entries; default 100"),
 }
 """`after` and `limit` of the event routes."""
 

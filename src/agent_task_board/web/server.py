@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .routes import Route
 
 CONNECTION_LIMIT = 256
-"""Most open connections."""
+"""Maximum number of open connections."""
 OPEN_FILES = 2_048
 """Open files for that many connections: each has a socket, the board, its log and the two locks of its turnstile."""
 GRACE = 2.0

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .messages import Head
 
 STREAM_LIMIT = 32
-"""Most open streams of one server."""
+"""Maximum number of open streams of one server."""
 POLL_INTERVAL = 0.25
 """Seconds between two reads of the board."""
 KEEP_ALIVE_INTERVAL = 15.0
 """Seconds without an event after which a comment keeps the stream alive."""
 BATCH = 500
-"""Most events of one read."""
+"""Maximum number of events of one read."""
 RETRY_DELAY = 2_000
 """Milliseconds that a client should wait before it reconnects."""
 

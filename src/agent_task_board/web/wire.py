@@ -14,13 +14,13 @@ from urllib.parse import unquote_to_bytes
 from .messages import BadRequest, Head
 
 LINE_LIMIT = 8_192
-"""Most bytes of a request line."""
+"""Maximum number of bytes of a request line."""
 HEADER_LIMIT = 16_384
-"""Most bytes of the request line and header fields together."""
+"""Maximum number of bytes of the request line and header fields together."""
 FIELD_LIMIT = 100
-"""Most header fields of a request."""
+"""Maximum number of header fields of a request."""
 BODY_LIMIT = 2 * 1_048_576
-"""Most bytes of a body."""
+"""Maximum number of bytes of a body."""
 SEND_TIMEOUT = 15.0
 """Seconds that a client may take to receive a response, or one part of a stream."""
 DRAIN_TIMEOUT = 0.5

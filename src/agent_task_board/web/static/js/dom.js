@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Creates an element. Props: `class`, `dataset`, `on` ({event: function}), attributes (names with a dash, `role`, `list`,
- * `form` and names that are no property); the rest are properties. Children: nodes, strings, numbers, arrays; null and false are skipped.
+ * `form` and names that are not properties); the rest are properties. Children: nodes, strings, numbers, arrays; null and false are skipped.
  */
 export function h(tag, props, ...children) {
   const element = document.createElement(tag);

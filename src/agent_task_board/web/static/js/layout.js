@@ -5,7 +5,7 @@
 
 const SWEEPS = 8;
 
-/** Most dummy nodes per part. Further edges run straight and do not influence the order. */
+/** Maximum number of dummy nodes per part. Further edges run straight and do not influence the order. */
 const MAX_DUMMIES = 6000;
 
 /**

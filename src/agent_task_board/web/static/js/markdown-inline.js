@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const NESTING = 16; // most levels of emphasis within emphasis
+const NESTING = 16; // maximum levels of emphasis within emphasis
 const ADDRESS = 2048; // longest "(https://…)" recognized
 const ESCAPABLE = /[!-/:-@[-`{-~]/;
 const SPACE = /\s/u;

@@ -1,6 +1,6 @@
 /** The table of columns and statuses: name, label, icon, CSS class, order. */
 
-/** The columns of the board, from left to right. The last three can be folded. */
+/** The columns of the board, from left to right. The last three can be collapsed. */
 export const COLUMNS = [
   { name: "queued", label: "Queued", icon: "queued", css: "is-queued", folds: false },
   { name: "blocked", label: "Blocked", icon: "blocked", css: "is-blocked", folds: false },
