@@ -86,7 +86,7 @@ class Hosts:
         Raises:
             NotPermitted: the write comes from another origin.
         """
-        origin, site = head.single("origin"), head.one("sec-fetch-site")
+        origin, site = head.single("origin"), head.single("sec-fetch-site")
         if origin is not None:
             scheme, separator, host = origin.partition("://")
             host = host.lower()
