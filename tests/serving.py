@@ -300,9 +300,9 @@ class Watched(Server):
         """Connections that were taken in so far."""
         super().__init__(board, **options)
 
-    def enter(self, connection: Connection) -> None:
+    def register(self, connection: Connection) -> None:
         """Count the connection."""
-        super().enter(connection)
+        super().register(connection)
         self.entered += 1
 
     def idle(self) -> int:

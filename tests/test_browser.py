@@ -156,14 +156,14 @@ def test_work_is_returned_with_a_note_only(server: InThread, visit: Visit) -> No
     held = bring_to(server.board, "review")
     page = visit(server, f"/?task={held.id}")
     dialog = task_page(page, "a task")
-    press_button(dialog, "Return")
+    press_button(dialog, "Reject")
     note = dialog.get_by_label("Note")
     expect(note).to_have_attribute("aria-invalid", "true")
     expect(note).to_be_focused()
     assert server.board.show(held.id)["task"]["status"] == "review"
     note.fill("the colours are missing")
-    press_button(dialog, "Return")
-    expect(dialog.locator("atb-task-timeline")).to_contain_text("returned the task")
+    press_button(dialog, "Reject")
+    expect(dialog.locator("atb-task-timeline")).to_contain_text("rejected the task")
     event = last_event(server.board, held.id)
     assert (event["kind"], event["data"]["note"]) == ("rejected", "the colours are missing")
 
@@ -192,8 +192,8 @@ def test_a_running_task_is_taken_from_its_holder_for_another_agent(server: InThr
     page = visit(server, f"/?task={held.id}")
     dialog = task_page(page, "a task")
     press_button(dialog, "Reassign")
-    expect(dialog).to_contain_text("ada works on it now and loses the lease")
-    dialog.get_by_label("To the agent").fill("bob")
+    expect(dialog).to_contain_text("ada is working on this task and will lose the lease")
+    dialog.get_by_label("Assign to").fill("bob")
     dialog.get_by_label("Note (optional)").fill("ada is on holiday")
     dialog.get_by_label("Note (optional)").press("Control+Enter")
     expect(dialog.locator("atb-task-timeline")).to_contain_text("ada is on holiday")
@@ -209,11 +209,11 @@ def test_a_task_is_cancelled_and_retried(server: InThread, visit: Visit) -> None
     page = visit(server, f"/?task={task.id}")
     dialog = task_page(page, "a task")
     press_button(dialog, "Cancel task")
-    expect(dialog).to_contain_text("One task waits for it and stays blocked.")
-    press_button(dialog, "Keep it")
+    expect(dialog).to_contain_text("One task depends on it and will stay blocked.")
+    press_button(dialog, "Keep task")
     expect(dialog.get_by_role("button", name="Cancel task")).to_be_focused()
     press_button(dialog, "Cancel task")
-    press_button(dialog, "Cancel the task")
+    press_button(dialog, "Yes, cancel it")
     expect(dialog.get_by_role("button", name="Retry", exact=True)).to_be_visible()
     assert server.board.show(task.id)["task"]["status"] == "cancelled"
     press_button(dialog, "Retry")
@@ -257,10 +257,10 @@ def test_everything_that_is_known_of_a_task_is_on_its_page(server: InThread, vis
         "Params": "limit 7",
         "Result": "tests 12",
         "Artifacts": "report.md",
-        "Waits for": "first",
-        "Is waited for by": "last",
+        "Depends on": "first",
+        "Needed by": "last",
         "Attempts": "no network",
-        "Timeline": "bob finished the task",
+        "Timeline": "bob completed the task",
     }.items():
         part = dialog.locator("section").filter(has=dialog.page.get_by_role("heading", name=heading, exact=True))
         expect(part).to_contain_text(words)
@@ -332,11 +332,11 @@ def test_what_somebody_else_changed_meanwhile_is_shown_and_nothing_typed_is_lost
     dialog = task_page(page, "their title")
     alert = dialog.get_by_role("alert").filter(has_text="changed while you were editing")
     expect(alert).to_contain_text("their title")
-    expect(alert).to_contain_text("you changed this, too")
+    expect(alert).to_contain_text("You changed this too")
     expect(dialog.get_by_label("Title")).to_have_value("my title")
     expect(dialog.get_by_label("Description")).to_have_value("my words")
     expect(dialog.get_by_label("Priority")).to_have_value("9")
-    press_button(dialog, "Apply mine anyway")
+    press_button(dialog, "Save my changes anyway")
     expect(task_page(page, "my title")).to_be_visible()
     after = server.board.show(task.id)["task"]
     assert (after["title"], after["body"], after["priority"]) == ("my title", "my words", 9)
@@ -351,11 +351,11 @@ def test_leaving_typed_text_asks_first(server: InThread, visit: Visit) -> None:
     box.fill("half a thought")
     for leave in (lambda: page.keyboard.press("Escape"), page.go_back):
         leave()
-        expect(dialog.get_by_role("alert")).to_contain_text("What you typed is not saved.")
-        press_button(dialog, "Keep writing")
+        expect(dialog.get_by_role("alert")).to_contain_text("You have unsaved changes.")
+        press_button(dialog, "Keep editing")
         expect(box).to_have_value("half a thought")
     page.keyboard.press("Escape")
-    press_button(dialog, "Discard it")
+    press_button(dialog, "Discard changes")
     expect(dialog).to_be_hidden()
     assert server.board.show(task.id)["comments"] == []
 
@@ -370,14 +370,14 @@ def test_a_new_task_waits_for_the_chosen_one(server: InThread, visit: Visit) -> 
     dialog.get_by_label("Title").fill("Test the parser")
     dialog.get_by_label("Queue").fill("core")
     dialog.get_by_label("Tags").fill("tests")
-    dialog.get_by_label("Waits for").press_sequentially("parser")
+    dialog.get_by_label("Depends on").press_sequentially("parser")
     dialog.get_by_role("option", name="Write the parser").click()
     dialog.get_by_label("Params").fill(json.dumps({"deep": [1, 2]}))
     dialog.get_by_label("Needs approval").check()
     press_button(dialog, "Add task")
     expect(task_page(page, "Test the parser")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(card(column(page, "blocked"), "Test the parser")).to_contain_text("Waits for Write the parser")
+    expect(card(column(page, "blocked"), "Test the parser")).to_contain_text("Waiting for Write the parser")
     [task] = server.board.list_tasks(queue="core", full=True).tasks
     assert (task.blocked_by, task.tags, task.params) == ([first.id], ["tests"], {"deep": [1, 2]})
     assert task.needs_approval
@@ -395,7 +395,9 @@ def test_what_cannot_be_is_said_at_its_field_by_the_page_or_by_the_server(server
     press_button(dialog, "Add task")
     expect(title).to_be_focused()
     expect(title).to_have_attribute("aria-invalid", "true")
-    expect(dialog.locator(".field", has=page.get_by_label("Params")).get_by_role("alert")).to_contain_text("no JSON")
+    expect(dialog.locator(".field", has=page.get_by_label("Params")).get_by_role("alert")).to_contain_text(
+        "Invalid JSON"
+    )
 
     params.fill('{"a": 1}')
     title.fill("a task")
@@ -415,11 +417,11 @@ def test_a_circle_is_refused_in_the_form(server: InThread, visit: Visit) -> None
     dialog = task_page(visit(server, f"/?task={first.id}"), "first")
     press_button(dialog, "Edit")
     expect(dialog.get_by_label("Title")).to_be_focused()
-    dialog.get_by_label("Waits for").press_sequentially("second")
-    dialog.get_by_label("Waits for").press("Enter")
+    dialog.get_by_label("Depends on").press_sequentially("second")
+    dialog.get_by_label("Depends on").press("Enter")
     press_button(dialog, "Save")
     expect(dialog.locator("atb-task-form").get_by_role("alert").filter(visible=True)).to_contain_text("circle")
-    expect(dialog.get_by_role("button", name="No longer wait for second")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Remove dependency second")).to_be_visible()
     assert server.board.show(first.id)["task"]["blocked_by"] == []
 
 
@@ -432,7 +434,7 @@ def test_a_decision_that_came_too_late_is_refused_beside_its_button(server: InTh
     freeze(page)
     server.board.approve(held.id)
     alert = dialog.locator(".action-panel").get_by_role("alert").filter(visible=True)
-    for button in ("Approve", "Return"):
+    for button in ("Approve", "Reject"):
         with page.expect_response(lambda answer: answer.status == 409):
             press_button(dialog, button)
         expect(alert).to_contain_text('is "done", not "review"')
@@ -449,9 +451,9 @@ def test_escape_pressed_twice_keeps_what_was_typed_and_the_cursor_in_it(server: 
     title.fill("half a thought")
     for _ in range(2):
         page.keyboard.press("Escape")
-        expect(page.get_by_role("button", name="Keep writing")).to_be_visible()
+        expect(page.get_by_role("button", name="Keep editing")).to_be_visible()
         page.keyboard.press("Escape")
-        expect(page.get_by_role("button", name="Keep writing")).to_be_hidden()
+        expect(page.get_by_role("button", name="Keep editing")).to_be_hidden()
     expect(title).to_be_focused()
     expect(title).to_have_value("half a thought")
 

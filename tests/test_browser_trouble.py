@@ -32,7 +32,7 @@ def test_a_board_for_reading_shows_nothing_that_would_be_refused(sample: Sample,
     visit.allow("status of 403")
     with serving(sample.directory, read_only=True) as server:
         page = visit(server)
-        expect(page.get_by_text("Read only")).to_be_visible()
+        expect(page.get_by_text("Read-only")).to_be_visible()
         expect(page.get_by_role("link", name="New task")).to_be_hidden()
         page.keyboard.press("n")
         assert query(page) == {}
@@ -52,7 +52,7 @@ def test_a_board_for_reading_shows_nothing_that_would_be_refused(sample: Sample,
             page.keyboard.press("c")
             expect(dialog.get_by_role("textbox")).to_have_count(0)
         page.goto(f"{server.url}?new=1")
-        expect(page.get_by_text("Read only")).to_be_visible()
+        expect(page.get_by_text("Read-only")).to_be_visible()
         expect(page.get_by_role("dialog")).to_have_count(0)
         answer = page.evaluate(
             """async (id) => {
@@ -86,7 +86,7 @@ def test_a_lost_network_is_told_and_mended_without_losing_what_was_typed(server:
     live = page.locator("atb-header [role=status]")
     expect(live).to_have_text(re.compile("Offline|Reconnecting"))
     box.press("Control+Enter")
-    expect(dialog.locator("atb-task-comments").get_by_role("alert")).to_contain_text("does not answer")
+    expect(dialog.locator("atb-task-comments").get_by_role("alert")).to_contain_text("not responding")
     expect(box).to_have_value("half a thought")
     server.board.update(task.id, title="another title")
     page.context.set_offline(False)
@@ -275,6 +275,6 @@ def test_a_board_that_is_cut_off_says_so_and_counts_all(
         bring_to(server.board, "done")
     server.board.add("open")
     page = visit(server)
-    expect(page.get_by_text("Only 3 tasks are shown")).to_be_visible()
+    expect(page.get_by_text("Showing only 3 tasks")).to_be_visible()
     expect(column(page, "done").get_by_role("heading", level=2)).to_contain_text("4")
     expect(column(page, "done").locator("atb-card")).to_have_count(2)

@@ -79,7 +79,7 @@ def test_text_is_searched_for_word_by_word(sample: Sample, visit: Visit) -> None
     page.keyboard.type("ROUTE click")
     expect(page.locator("atb-card")).to_have_count(1)
     expect(card(page, sample.title("draw"))).to_be_visible()
-    expect(column(page, "queued")).to_contain_text("No task matches.")
+    expect(column(page, "queued")).to_contain_text("No matching tasks.")
     expect_query(page, {"q": "ROUTE click"})
     page.keyboard.press("Escape")
     expect(column(page, "queued").locator("atb-card")).not_to_have_count(0)
@@ -90,7 +90,7 @@ def test_a_task_has_an_address_and_back_and_forward_work(sample: Sample, visit: 
     page = visit(sample.server, f"/?queue=core&task={sample.ids['surface']}")
     dialog = task_page(page, sample.title("surface"))
     expect(dialog).to_be_visible()
-    dialog.locator("section", has_text="Waits for").get_by_role("link", name=sample.title("router")).click()
+    dialog.locator("section", has_text="Depends on").get_by_role("link", name=sample.title("router")).click()
     expect(task_page(page, sample.title("router"))).to_be_visible()
     page.go_back()
     expect(dialog).to_be_visible()
@@ -173,7 +173,7 @@ def test_the_list_of_shortcuts_opens_anywhere_and_closes_again(sample: Sample, v
     button.focus()
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    for label in ("New task", "Search", "Next card", "Column to the right", "Graph", "Activity", "Edit the open task"):
+    for label in ("New task", "Search", "Next card", "Next column", "Graph", "Activity", "Edit the open task"):
         expect(dialog.get_by_role("term").filter(has_text=re.compile(f"^{label}$"))).to_be_visible()
     page.keyboard.press("n")
     expect_query(page, {})
@@ -197,7 +197,7 @@ def test_the_focus_returns_to_where_it_came_from(sample: Sample, visit: Visit) -
     expect(new).to_be_focused()
     activity = page.get_by_role("button", name="Activity", exact=True)
     activity.click()
-    page.get_by_role("button", name="Close the activity").click()
+    page.get_by_role("button", name="Close activity").click()
     expect(activity).to_be_focused()
 
 
@@ -219,12 +219,12 @@ def test_seven_columns_fit_a_desktop_and_some_fold(sample: Sample, visit: Visit)
     assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.columns'))") <= 0
 
     done = column(page, "done")
-    done.get_by_role("button", name="Fold Done").click()
+    done.get_by_role("button", name="Collapse Done").click()
     expect(done.locator("atb-card")).to_have_count(0)
     page.reload()
     expect(column(page, "queued").locator("atb-card").first).to_be_visible()
     expect(done.locator("atb-card")).to_have_count(0)
-    done.get_by_role("button", name="Unfold Done").click()
+    done.get_by_role("button", name="Expand Done").click()
     expect(done.locator("atb-card").first).to_be_visible()
 
 
@@ -282,7 +282,7 @@ def test_times_are_those_of_the_board_wherever_the_browser_is(server: InThread, 
 def test_the_graph_shows_what_waits_for_what_and_opens_tasks(sample: Sample, visit: Visit) -> None:
     page = visit(sample.server, "/?view=graph")
     nodes = page.locator("atb-graph .graph-node")
-    blocked = nodes.filter(has_text=re.compile("waits for"))
+    blocked = nodes.filter(has_text=re.compile("waiting for"))
     expect(blocked.first).to_be_visible()
     tasks = {task.id: task for task in sample.server.board.list_tasks(limit=1_000).tasks}
     drawn = {node.get_attribute("data-id") for node in nodes.all()}
@@ -315,7 +315,7 @@ def test_the_flow_page_draws_what_was_finished_and_opens_what_runs(sample: Sampl
     day.focus()
     page.keyboard.press("ArrowLeft")
     expect(day).to_have_attribute("aria-valuetext", re.compile(r"\d+ done|nothing finished"))
-    finished.get_by_text("As a table").click()
+    finished.get_by_text("Show as table").click()
     expect(finished.locator("tbody tr")).to_have_count(14)
     for title, rows in (("Running now", len(stats["running"])), ("Agents", len(stats["by_agent"]))):
         panel = page.locator("section").filter(has=page.get_by_role("heading", name=title))
@@ -329,7 +329,7 @@ def test_the_activity_is_told_in_sentences_and_goes_back_as_far_as_one_asks(samp
     page.keyboard.press("a")
     drawer = page.get_by_role("complementary", name="Activity")
     expect(drawer.get_by_text(f"jonas commented on {sample.title('time')}")).to_be_visible()
-    claim = drawer.get_by_role("listitem").filter(has_text=f"works on {sample.title('surface')}")
+    claim = drawer.get_by_role("listitem").filter(has_text=f"is working on {sample.title('surface')}")
     expect(claim).to_have_count(1)
     expect(claim).to_contain_text("64\N{NO-BREAK SPACE}%")
     more = drawer.get_by_role("button", name="Load more")

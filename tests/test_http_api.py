@@ -1380,7 +1380,7 @@ def test_a_stream_goes_on_where_the_client_left_off(api: Client, server: InThrea
         with server.wire() as wire:
             answer = wire.get(path, *fields_)
             assert (answer.status, answer.header("Content-Type")) == (200, "text/event-stream")
-            assert wire.until(b"\n\n") == f"retry: {stream.RETRY}\n\n".encode()
+            assert wire.until(b"\n\n") == f"retry: {stream.RETRY_DELAY}\n\n".encode()
             found: list[int] = []
             while len(found) < count:
                 id_, data = wire.until(b"\n\n").decode().strip().split("\n")
@@ -1416,7 +1416,7 @@ def test_the_documentation_names_every_route_and_every_field(api: Client, server
     assert answer.header("Content-Type") == "text/markdown; charset=utf-8"
     page = answer.content.decode()
     assert f"http://{server.host}:{server.port}" in page
-    assert documentation.USUAL not in page
+    assert documentation.DEFAULT_HOST not in page
     sections = {part.split("\n")[0]: part for part in page.split("\n### ")}
     for route in ROUTES:
         section = sections[name_of(route).replace("{id}", "ID")]

@@ -393,7 +393,7 @@ def test_a_read_with_a_body_is_refused_and_its_body_never_taken_for_a_request(se
 
 
 def test_the_largest_body_is_taken_and_a_larger_one_is_not(server: InThread) -> None:
-    filler = b" " * (wire.BODY - len(TASK))
+    filler = b" " * (wire.BODY_LIMIT - len(TASK))
     with server.wire() as client:
         assert client.post("/api/tasks", TASK + filler).status == 201
         answer = client.post("/api/tasks", TASK + filler + b" ")
@@ -715,21 +715,21 @@ def test_text_of_a_task_never_reaches_a_header(server: InThread) -> None:
 
 
 def test_a_request_line_that_is_too_long_is_414(server: InThread) -> None:
-    longest = b"/healthz?" + b"x" * (wire.LINE - len(b"GET /healthz? HTTP/1.1"))
+    longest = b"/healthz?" + b"x" * (wire.LINE_LIMIT - len(b"GET /healthz? HTTP/1.1"))
     with server.wire() as client:
         assert client.ask(request(server, b"GET " + longest + b" HTTP/1.1\r\nHOST\r\n")).status == 400  # no parameter
         assert client.get("/healthz").status == 200
     only_answer(server, b"GET " + longest + b"x HTTP/1.1\r\nHOST\r\n", 414)
     only_answer(server, b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHOST\r\n", 414)
-    only_answer(server, b"x" * (wire.LINE + 1), 414)
+    only_answer(server, b"x" * (wire.LINE_LIMIT + 1), 414)
 
 
 @pytest.mark.parametrize(
     "lines",
     [
         b"X: y\r\n" * 101,
-        b"X: " + b"y" * wire.HEADER + b"\r\n",
-        b"X" * wire.HEADER + b": y\r\n",
+        b"X: " + b"y" * wire.HEADER_LIMIT + b"\r\n",
+        b"X" * wire.HEADER_LIMIT + b": y\r\n",
         b"".join(b"X%d: %s\r\n" % (number, b"y" * 400) for number in range(50)),
         b"X: " + b"y" * 500_000 + b"\r\n",
     ],
@@ -901,7 +901,7 @@ def _trickle(client: Wire, byte: bytes) -> None:
 def test_a_header_that_does_not_come_in_time_is_408(
     server: InThread, monkeypatch: pytest.MonkeyPatch, is_trickling: bool
 ) -> None:
-    monkeypatch.setattr(wire, "HEADER_TIME", 0.5)
+    monkeypatch.setattr(wire, "HEADER_TIMEOUT", 0.5)
     with server.wire() as client:
         client.send(b"GET /healthz HTTP/1.1\r\nX: ")
         if is_trickling:
@@ -916,7 +916,7 @@ def test_a_header_that_does_not_come_in_time_is_408(
 def test_a_body_that_does_not_come_in_time_is_408_and_its_rest_never_taken_for_a_request(
     server: InThread, monkeypatch: pytest.MonkeyPatch, is_trickling: bool
 ) -> None:
-    monkeypatch.setattr(wire, "BODY_TIME", 0.5)
+    monkeypatch.setattr(wire, "BODY_TIMEOUT", 0.5)
     before = server.board.revision()
     with server.wire() as client:
         client.send(request(server, write(JSON, b"Content-Length: 100000")) + b'{"title": "')
@@ -931,7 +931,7 @@ def test_a_body_that_does_not_come_in_time_is_408_and_its_rest_never_taken_for_a
 
 
 def test_an_idle_connection_is_closed_without_a_word(own: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "IDLE", 0.1)
+    monkeypatch.setattr(wire, "IDLE_TIMEOUT", 0.1)
     with own.wire() as client:
         assert client.is_closed()
     with own.wire() as client:
@@ -976,7 +976,7 @@ def _put_big_page(server: InThread) -> bytes:
 
 
 def test_a_client_that_does_not_read_its_answer_is_left(own: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "SEND_TIME", 0.2)
+    monkeypatch.setattr(wire, "SEND_TIMEOUT", 0.2)
     content = _put_big_page(own)
     with own.wire(buffer=4_096) as deaf, own.wire() as other:
         deaf.send(b"GET /big HTTP/1.1\r\n" + deaf.host_field + b"\r\n")
@@ -1032,7 +1032,7 @@ def test_a_server_without_files_to_spare_makes_room(tmp_path: Path) -> None:
 @pytest.fixture
 def four(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InThread]:
     """Return a server that takes four connections at once."""
-    monkeypatch.setattr(web_server, "CONNECTIONS", 4)
+    monkeypatch.setattr(web_server, "CONNECTION_LIMIT", 4)
     with serving(tmp_path / "data") as server:
         yield server
 
@@ -1164,9 +1164,9 @@ def test_a_stream_that_cannot_begin_is_refused_before_it_begins(server: InThread
 def test_there_are_32_streams_at_most_and_one_that_was_left_makes_room(
     own: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "SILENCE", 3_600.0)  # else a failed sign of life would tell
+    monkeypatch.setattr(stream, "KEEP_ALIVE_INTERVAL", 3_600.0)  # else a failed sign of life would tell
     with contextlib.ExitStack() as stack:
-        streams = [stack.enter_context(own.wire()) for _ in range(stream.STREAMS)]
+        streams = [stack.enter_context(own.wire()) for _ in range(stream.STREAM_LIMIT)]
         assert [client.get("/api/stream").status for client in streams] == [200] * 32
         with own.wire() as client:
             answer = safe(client.get("/api/stream"))

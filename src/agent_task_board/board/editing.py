@@ -44,10 +44,7 @@ def update(
 
     ``depends_on`` of ``None`` leaves the dependencies as they are, an empty list removes them.
     """
-    columns = fields.stored(
-        {name: fields.FIELDS[name].default if value is None else value for name, value in given.items()},
-        core.settings,
-    )
+    columns = fields.stored(fields.reset(given), core.settings)
     new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
     if if_status is not None:
         inputs.one_of(if_status, "if_status", STATUSES)

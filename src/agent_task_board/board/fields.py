@@ -24,13 +24,14 @@ ADD, UPDATE, IMPORT, TEMPLATE = "add", "update", "import", "template"
 class Field:
     """One field: how it is checked and stored, what it is if it is not given, and where it may be set."""
 
-    __slots__ = ("check", "default", "places")
+    __slots__ = ("check", "default", "places", "resets")
 
-    def __init__(self, check: Check, default: Any, *places: str) -> None:
+    def __init__(self, check: Check, default: Any, *places: str, resets: bool = True) -> None:
         self.check = check
         self.default = default
-        """The value if none is given, and what ``None`` resets it to."""
         self.places = frozenset(places)
+        self.resets = resets
+        """Whether ``None`` in an update resets it to its default."""
 
 
 def _instant(field: str, *, end_of_day: bool = False) -> Check:
@@ -50,7 +51,7 @@ def _max_attempts(value: Any, settings: Settings) -> int:
 _EVERYWHERE = (ADD, UPDATE, IMPORT, TEMPLATE)
 
 FIELDS: dict[str, Field] = {
-    "title": Field(lambda value, _: inputs.title(value, "title"), None, *_EVERYWHERE),
+    "title": Field(lambda value, _: inputs.title(value, "title"), None, *_EVERYWHERE, resets=False),
     "body": Field(lambda value, _: inputs.text(value, "body", inputs.BODY), "", *_EVERYWHERE),
     "queue": Field(lambda value, _: inputs.name(value, "queue"), "default", *_EVERYWHERE),
     "priority": Field(lambda value, _: inputs.priority(value, "priority"), 0, *_EVERYWHERE),
@@ -61,7 +62,9 @@ FIELDS: dict[str, Field] = {
     "params": Field(lambda value, _: inputs.parameters({} if value is None else value), None, *_EVERYWHERE),
     "dedupe_key": Field(lambda value, _: inputs.key(value, "dedupe_key"), None, ADD, UPDATE, IMPORT),
     "max_attempts": Field(_max_attempts, None, *_EVERYWHERE),
-    "needs_approval": Field(lambda value, _: int(inputs.boolean(value, "needs_approval")), False, *_EVERYWHERE),
+    "needs_approval": Field(
+        lambda value, _: int(inputs.boolean(value, "needs_approval")), False, *_EVERYWHERE, resets=False
+    ),
 }
 """By name. A field without a default (the title) is required."""
 
@@ -78,6 +81,13 @@ def settable(place: str) -> dict[str, Any]:
 def among(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of some arguments that are fields, in the order of the table."""
     return {name: arguments[name] for name in FIELDS if name in arguments}
+
+
+def reset(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields given, with the default in place of each ``None`` that resets its field."""
+    return {
+        name: FIELDS[name].default if value is None and FIELDS[name].resets else value for name, value in given.items()
+    }
 
 
 def stored(given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What each route of the API does: take the fields of the request, make one call of the service, answer."""
+"""The handlers of the routes: each reads the request's fields, makes one service call and returns the response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Api:
 
     Args:
         board: the board.
-        person: who acts where a request does not say.
+        person: the actor of requests that name none.
         read_only: whether every write is refused.
     """
 
@@ -43,47 +43,47 @@ class Api:
         self.read_only = read_only
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
-        self._whole = self._packed = self._text = b""
+        self._envelope = self._compressed = self._text = b""
         self._tokens: int | None = None
 
-    def tell_hooks(self) -> None:
-        """Have hooks told what they are owed, in another thread."""
+    def deliver_hooks(self) -> None:
+        """Deliver pending hook notifications in another thread."""
         if not self.read_only:
             deliver_soon(self.board)
 
-    def snapshot(self, *, packed: bool) -> tuple[str, bytes]:
-        """Return the tag of the board as it is now and its envelope, ``packed`` by gzip or as it is."""
+    def snapshot(self, *, gzipped: bool) -> tuple[str, bytes]:
+        """Return the current board's entity tag and its envelope, gzipped if ``gzipped``."""
         with self._lock:
-            snapshot = self._take()
-            if not self._whole:
-                data = f'{{"ok":true,"data":{snapshot.text},"warnings":{json.dumps(missing(self.board))}}}\n'
-                self._whole = data.encode()
-            if packed and not self._packed:
-                self._packed = gzip(self._whole)
-            return f'W/"{snapshot.tag}"', self._packed if packed else self._whole
+            snapshot = self._refresh_snapshot()
+            if not self._envelope:
+                data = f'{{"ok":true,"data":{snapshot.text},"warnings":{json.dumps(missing_board(self.board))}}}\n'
+                self._envelope = data.encode()
+            if gzipped and not self._compressed:
+                self._compressed = gzip(self._envelope)
+            return f'W/"{snapshot.tag}"', self._compressed if gzipped else self._envelope
 
     def text(self, tokens: int | None) -> tuple[str, bytes]:
-        """Return the tag of the board as it is now and its compact text of at most so many tokens."""
+        """Return the current board's entity tag and its compact text of at most ``tokens`` tokens."""
         with self._lock:
-            snapshot = self._take()
+            snapshot = self._refresh_snapshot()
             if not self._text or tokens != self._tokens:
-                warnings = missing(self.board)
+                warnings = missing_board(self.board)
                 attention = self.board.attention()
                 text = compact.board(json.loads(snapshot.text), attention, tokens=tokens, warnings=warnings)
                 self._text, self._tokens = text.encode(), tokens
             return f'W/"{snapshot.tag}-text"', self._text
 
-    def _take(self) -> Snapshot:
-        """Return the board as it is now; what was made of an earlier one is forgotten."""
+    def _refresh_snapshot(self) -> Snapshot:
+        """Return the current snapshot; drop the cached responses if it has changed."""
         snapshot = self.board.snapshot(self._snapshot)
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self._whole = self._packed = self._text = b""
+            self._envelope = self._compressed = self._text = b""
         return snapshot
 
 
 class Call:
-    """One request: its task, its fields and its parameters, each name one that the route knows."""
+    """One request: its task id, body fields and query parameters, all with names that the route accepts."""
 
     __slots__ = ("api", "body", "head", "id", "query")
 
@@ -99,23 +99,23 @@ class Call:
         """The board."""
         return self.api.board
 
-    def need(self, name: str) -> Any:
-        """Return a field that must be there.
+    def require(self, name: str) -> Any:
+        """Return a required field.
 
         Raises:
-            InvalidInput: it is missing.
+            InvalidInput: the field is missing.
         """
         value = self.body.get(name)
         if value is None:
-            raise InvalidInput(f"{name}: is missing", field=name)
+            raise InvalidInput(f"{name}: missing", field=name)
         return value
 
     def given(self, *names: str) -> dict[str, Any]:
-        """Return those of the fields that were given, but for those that are ``null``."""
+        """Return the given fields that are present and not ``null``."""
         return {name: self.body[name] for name in names if self.body.get(name) is not None}
 
-    def speaker(self) -> Actor | None:
-        """Return who acts, if the request says so: whoever names an agent speaks as one."""
+    def named_actor(self) -> Actor | None:
+        """Return the actor that the request names, if any; with ``agent``, the actor is an agent."""
         agent, actor = self.body.get("agent"), self.body.get("actor")
         if agent is not None:
             agent = inputs.agent_name(agent, "agent")
@@ -124,27 +124,27 @@ class Call:
         return None if agent is None else Actor(agent, AGENT)
 
     def actor(self) -> Actor:
-        """Return who acts: whoever the request names, else the person at the board."""
-        return self.speaker() or self.api.person
+        """Return the actor that the request names, otherwise the server's person."""
+        return self.named_actor() or self.api.person
 
     def wants_text(self) -> bool:
-        """Say whether the answer is to be compact text.
+        """Return whether the response should be compact text.
 
         Raises:
-            InvalidInput: it is not, and yet there is a budget for it.
+            InvalidInput: JSON with a budget.
         """
         if self.head.prefers_text():
             return True
         if "budget" in self.query:
-            raise InvalidInput("budget: goes with compact text only", hint="Send `Accept: text/plain`.", field="budget")
+            raise InvalidInput("budget: requires compact text", hint="Send `Accept: text/plain`.", field="budget")
         return False
 
     def answer(self, data: Any, warnings: list[str] | None = None, **more: Any) -> Response:
-        """Return the envelope, with a warning where there is no board."""
-        return envelope(data, [*(warnings or ()), *missing(self.board)], **more)
+        """Return the envelope, with a warning if there is no board."""
+        return envelope(data, [*(warnings or ()), *missing_board(self.board)], **more)
 
     def receipt(self, receipt: Receipt) -> Response:
-        """Return the answer of a verb."""
+        """Return the response to a write."""
         return self.answer(receipt.to_dict(), receipt.warnings)
 
 
@@ -152,25 +152,25 @@ class Call:
 
 
 def health(call: Call) -> Response:
-    """Say that the board can be read."""
+    """Check that the board is readable."""
     call.board.revision()
-    told = {"status": "ok", "version": __version__, "read_only": call.api.read_only}
-    return call.answer({**told, "data_dir": os.path.dirname(call.board.path)})
+    state = {"status": "ok", "version": __version__, "read_only": call.api.read_only}
+    return call.answer({**state, "data_dir": os.path.dirname(call.board.path)})
 
 
 def board(call: Call) -> Response:
-    """Return every task that a page shows, or nothing where the client has seen that."""
-    packed = call.head.accepts_gzip()
+    """Return the whole board, or 304 if the client already has it."""
+    gzipped = call.head.accepts_gzip()
     if call.wants_text():
         tag, body = call.api.text(call.query.get("budget"))
-        kind, packed = TEXT, False
+        kind, gzipped = TEXT, False
     else:
-        tag, body = call.api.snapshot(packed=packed)
+        tag, body = call.api.snapshot(gzipped=gzipped)
         kind = JSON
     headers = [("ETag", tag), ("Vary", "Accept, Accept-Encoding"), ("Cache-Control", "no-cache")]
     if call.head.has_seen(tag):
         return Response(304, b"", headers)
-    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if packed else [])])
+    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if gzipped else [])])
 
 
 _VARIES = ("Vary", "Accept")
@@ -182,7 +182,7 @@ def list_tasks(call: Call) -> Response:
         return call.answer(call.board.list_tasks(**call.query).to_dict(), headers=[_VARIES])
     if call.query.pop("full", False):
         raise InvalidInput(
-            "full: compact text shows whole tasks one at a time", hint="Use GET /api/tasks/ID.", field="full"
+            "full: requires JSON", hint="For one whole task as compact text, use GET /api/tasks/ID.", field="full"
         )
     tokens, limit = call.query.pop("budget", None), call.query.pop("limit", 100)
     attention = call.board.attention()
@@ -191,13 +191,13 @@ def list_tasks(call: Call) -> Response:
         limit,
         attention,
         tokens=tokens,
-        warnings=missing(call.board),
+        warnings=missing_board(call.board),
     )
     return _plain(text)
 
 
 def show(call: Call) -> Response:
-    """Return a task with what belongs to it."""
+    """Return a task with its attempts, linked tasks and comments."""
     found = call.board.show(call.id)
     if not call.wants_text():
         return call.answer(found, headers=[_VARIES])
@@ -209,18 +209,18 @@ def _plain(text: str) -> Response:
 
 
 def events(call: Call) -> Response:
-    """Return events, of one task or of all."""
+    """Return events of one task or of the whole board."""
     task = call.id or call.query.pop("task", None)
     return call.answer(call.board.events(task=task, **call.query))
 
 
 def agents(call: Call) -> Response:
-    """Return who holds what."""
+    """Return the agents and the tasks that they hold."""
     return call.answer({"agents": call.board.agents()})
 
 
 def stats(call: Call) -> Response:
-    """Return counts and how work flows."""
+    """Return counts, throughput and durations."""
     return call.answer(call.board.stats(**call.query))
 
 
@@ -233,7 +233,7 @@ def schedules(call: Call) -> Response:
 
 
 def add(call: Call) -> Response:
-    """Add a task, and claim it where that is asked for."""
+    """Add a task, and claim it if requested."""
     fields = call.given(
         "body", "queue", "priority", "assignee", "due_at", "not_before", "tags", "params", "dedupe_key",
         "max_attempts", "needs_approval", "request_id", "claim", "agent", "lease",
@@ -241,9 +241,9 @@ def add(call: Call) -> Response:
     if fields.get("claim") is True and "agent" not in fields and "assignee" in fields:
         fields["agent"] = fields["assignee"]
     receipt = call.board.add(
-        call.need("title"),
+        call.require("title"),
         depends_on=call.body["blocked_by"] if call.body.get("blocked_by") is not None else (),
-        actor=call.speaker() or (None if "agent" in fields else call.api.person),
+        actor=call.named_actor() or (None if "agent" in fields else call.api.person),
         **fields,
     )
     return call.answer(
@@ -255,7 +255,7 @@ def add(call: Call) -> Response:
 
 
 def change(call: Call) -> Response:
-    """Change fields of a task, or claim it, if it is still in the state expected."""
+    """Update fields of a task, or claim it, if it has the expected state."""
     if "status" in call.body:
         return _claim_by_patch(call)
     fields = dict(call.body)
@@ -263,7 +263,7 @@ def change(call: Call) -> Response:
         fields.pop(name, None)
     for name in ("lease", "request_id"):
         if fields.pop(name, None) is not None:
-            raise InvalidInput(f'{name}: goes with "status": "{CLAIMED}" only', field=name)
+            raise InvalidInput(f'{name}: requires "status": "{CLAIMED}"', field=name)
     if "blocked_by" in fields:
         fields["depends_on"] = fields.pop("blocked_by")
     return call.receipt(call.board.update(call.id, actor=call.actor(), **fields))
@@ -278,22 +278,22 @@ def _claim_by_patch(call: Call) -> Response:
         verb = _VERBS.get(status) if isinstance(status, str) else None
         raise InvalidInput(
             f'status: only "{CLAIMED}" can be set here',
-            hint=f"Use POST /api/tasks/ID/{verb}."
-            if verb
-            else "Every other status has a route of its own; see GET /api.",
+            hint=f"Use POST /api/tasks/ID/{verb}." if verb else "Every other status has its own route; see GET /api.",
             field="status",
         )
     for name in call.body:
         if name not in _CLAIM_BY_PATCH:
             raise InvalidInput(
-                f'{name}: does not go with "status": "{CLAIMED}"', hint="Change it in a call of its own.", field=name
+                f'{name}: not allowed with "status": "{CLAIMED}"', hint="Change it in a separate request.", field=name
             )
     agent = call.body.get("agent")
     if agent is None:
         agent = call.body.get("assignee")
     if agent is None:
-        raise InvalidInput("agent: who claims the task?", hint="Send `agent` or `assignee`.", field="agent")
-    return _granted(call, agent, task=call.id, **call.given("if_version"))
+        raise InvalidInput(
+            "agent: missing", hint="Send `agent` or `assignee`: the agent that claims the task.", field="agent"
+        )
+    return _claim(call, agent, task=call.id, **call.given("if_version"))
 
 
 _VERBS = {
@@ -304,34 +304,36 @@ _VERBS = {
     "failed": "fail",
     "cancelled": "cancel",
 }
-"""The verb that leads to a status."""
+"""The route that leads to each status."""
 
 
 def claim(call: Call) -> Response:
     """Claim one task."""
-    return _granted(call, call.need("agent"), task=call.id)
+    return _claim(call, call.require("agent"), task=call.id)
 
 
 def claim_next(call: Call) -> Response:
-    """Claim the best task that is ready, or say why there is none."""
-    chosen = call.given("queue", "tags")
-    if "queue" in chosen:
-        queue = chosen.pop("queue")
-        chosen["queues"] = [queue] if isinstance(queue, str) else queue
-    return _granted(call, call.need("agent"), **chosen)
+    """Claim the next ready task, or warn why there is none."""
+    filters = call.given("queue", "tags")
+    if "queue" in filters:
+        queue = filters.pop("queue")
+        filters["queues"] = [queue] if isinstance(queue, str) else queue
+    return _claim(call, call.require("agent"), **filters)
 
 
-def _granted(call: Call, agent: Any, **chosen: Any) -> Response:
+def _claim(call: Call, agent: Any, **filters: Any) -> Response:
     options = call.given("lease", "if_status", "comment", "request_id")
-    grant = call.board.claim(agent, actor=call.speaker(), **chosen, **options)
+    grant = call.board.claim(agent, actor=call.named_actor(), **filters, **options)
     if grant is None:
-        return call.answer(None, call.board.nothing_ready(agent, **chosen))
+        return call.answer(None, call.board.nothing_ready(agent, **filters))
     return call.receipt(grant)
 
 
 def resume(call: Call) -> Response:
-    """Give the holder a new token."""
-    return call.receipt(call.board.resume(call.id, call.need("agent"), actor=call.speaker(), **call.given("lease")))
+    """Issue a new token to the holder."""
+    return call.receipt(
+        call.board.resume(call.id, call.require("agent"), actor=call.named_actor(), **call.given("lease"))
+    )
 
 
 def heartbeat(call: Call) -> Response:
@@ -340,60 +342,60 @@ def heartbeat(call: Call) -> Response:
 
 
 def release(call: Call) -> Response:
-    """Give a task back."""
+    """Return a task to its queue."""
     return _under_lease(call, call.board.release, "after", "note")
 
 
 def complete(call: Call) -> Response:
-    """Hand in work."""
+    """Submit the result."""
     return _under_lease(call, call.board.complete, "result", "artifacts", "note")
 
 
 def fail(call: Call) -> Response:
-    """Give up an attempt."""
-    return _under_lease(call, call.board.fail, "retry_in", "no_retry", error=call.need("error"))
+    """End an attempt as failed."""
+    return _under_lease(call, call.board.fail, "retry_in", "no_retry", error=call.require("error"))
 
 
 def handoff(call: Call) -> Response:
-    """Pass a task on."""
-    return _under_lease(call, call.board.handoff, "note", to=call.need("to"))
+    """Hand off a task to another agent."""
+    return _under_lease(call, call.board.handoff, "note", to=call.require("to"))
 
 
 def _under_lease(call: Call, verb: Callable[..., Receipt], *names: str, **needed: Any) -> Response:
-    return call.receipt(verb(call.id, call.need("token"), actor=call.speaker(), **needed, **call.given(*names)))
+    return call.receipt(verb(call.id, call.require("token"), actor=call.named_actor(), **needed, **call.given(*names)))
 
 
 def approve(call: Call) -> Response:
-    """Accept work in review."""
+    """Approve the work of a task in review."""
     return call.receipt(call.board.approve(call.id, actor=call.actor(), **call.given("note")))
 
 
 def reject(call: Call) -> Response:
-    """Send work in review back."""
-    return call.receipt(call.board.reject(call.id, note=call.need("note"), actor=call.actor()))
+    """Reject the work of a task in review."""
+    return call.receipt(call.board.reject(call.id, note=call.require("note"), actor=call.actor()))
 
 
 def reassign(call: Call) -> Response:
-    """Give a task to another agent, or to any."""
-    to = None if "to" in call.body and call.body["to"] is None else call.need("to")
+    """Queue a task for another agent, or for any agent."""
+    to = None if "to" in call.body and call.body["to"] is None else call.require("to")
     return call.receipt(call.board.reassign(call.id, to, actor=call.actor(), **call.given("note")))
 
 
 def retry(call: Call) -> Response:
-    """Put an ended task back."""
+    """Queue a failed or cancelled task again."""
     return call.receipt(call.board.retry(call.id, actor=call.actor()))
 
 
 def cancel(call: Call) -> Response:
-    """Call a task off."""
+    """Cancel a task."""
     return call.receipt(call.board.cancel(call.id, actor=call.actor(), **call.given("note")))
 
 
 def comment(call: Call) -> Response:
-    """Write a comment."""
-    return call.answer({"event": call.board.comment(call.id, call.need("text"), actor=call.actor())})
+    """Comment on a task."""
+    return call.answer({"event": call.board.comment(call.id, call.require("text"), actor=call.actor())})
 
 
-def missing(board: Board) -> list[str]:
-    """Return what to warn of where the latest call found no board: a wrong directory must not look like a quiet one."""
+def missing_board(board: Board) -> list[str]:
+    """Warn if the latest call found no board: a wrong directory must not look like an empty board."""
     return [f"there is no board at {board.path} yet"] if board.is_missing else []

@@ -1,4 +1,4 @@
-"""One connection: it reads one request after the other, has the server answer each, and sends the answers."""
+"""One connection: reads requests one after another, has the server handle each, and sends the responses."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from http.server import BaseHTTPRequestHandler
 from ..errors import BoardError
 from . import security
 from .messages import Response, gzip, refusal
-from .wire import Gone, Wire
+from .wire import Disconnected, Wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .messages import Head
     from .server import Server
 
-PACKED = 4_096
-"""Bytes from which on an answer is compressed."""
+COMPRESSION_THRESHOLD = 4_096
+"""Bytes from which a response is compressed."""
 
 
 class Connection(BaseHTTPRequestHandler):
@@ -27,85 +27,85 @@ class Connection(BaseHTTPRequestHandler):
     server_version = "atb"
 
     def setup(self) -> None:
-        """Take the connection in."""
+        """Prepare the connection."""
         self.is_waiting = True
         self.connection: socket.socket = self.request
-        with contextlib.suppress(OSError):  # a server that stops has closed it; the first read will tell
+        with contextlib.suppress(OSError):  # a stopping server may have closed it; the first read then fails
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.wire = Wire(self.connection)
 
     def handle(self) -> None:
-        """Answer one request after the other."""
+        """Handle requests until the connection closes."""
         try:
-            self.server.enter(self)
-            while not self.server.stopping.is_set() and self._one():
+            self.server.register(self)
+            while not self.server.stopping.is_set() and self._handle_request():
                 pass
-        except (Gone, TimeoutError):
+        except (Disconnected, TimeoutError):
             pass
         except BoardError as error:
-            self._try_to_send(refusal(error, close=True))
+            self._send_last(refusal(error, close=True))
 
     def finish(self) -> None:
-        """Let the connection go, with its connection to the board."""
-        self.server.api.board.leave_thread()  # first: a server that stops waits for it
-        self.server.leave(self)
+        """Release the connection and this thread's connection to the board."""
+        self.server.api.board.leave_thread()  # first, because a stopping server waits for `unregister`
+        self.server.unregister(self)
 
     def hang_up(self) -> None:
-        """End a connection from another thread; whoever reads from it wakes up."""
-        with contextlib.suppress(OSError):  # it may be gone already
+        """Close the connection from another thread; a blocked read wakes up."""
+        with contextlib.suppress(OSError):  # it may be closed already
             self.connection.shutdown(socket.SHUT_RDWR)
 
-    def _one(self) -> bool:
-        """Answer one request; say whether the connection is good for another."""
-        self.server.waits(self, True)
+    def _handle_request(self) -> bool:
+        """Handle one request; return whether the connection can serve another."""
+        self.server.set_waiting(self, True)
         self.wire.wait()
         head = None
         try:
             head = self.wire.read_head()
             response = self.server.respond(self, head)
             if isinstance(response, int):
-                self.server.feed(self, response)
+                self.server.send_events(self, response)
                 return False
             response.close = not head.keep_alive
-        except Gone:
+        except Disconnected:
             raise
         except BoardError as error:
-            # What is left of the request is not worth reading: it may not be where it seems to end.
-            close = head is None or not head.keep_alive or self.wire.is_in_doubt(head)
-            response = refusal(error, close=close, headers=_allow(error))
+            # Do not read the rest of the request: where it ends may be uncertain.
+            close = head is None or not head.keep_alive or self.wire.has_unread_body(head)
+            response = refusal(error, close=close, headers=_allow_header(error))
         except Exception as error:
             self.server.handle_error()
-            response = refusal(BoardError(f"{type(error).__name__}; the server's log has more"), close=True)
+            response = refusal(BoardError(f"internal error: {type(error).__name__} (see the server's log)"), close=True)
         if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
             self.server.log(f"{head.method} {head.path} {response.status}")
         elif head is None:
-            self.server.log(f"a malformed request {response.status}")
-        self.server.waits(self, False)
+            self.server.log(f"malformed request {response.status}")
+        self.server.set_waiting(self, False)
         try:
             self.send(response, head)
-        finally:  # the client may have left: what it changed is told all the same
+        finally:  # deliver even if the client has disconnected: its change is committed
             if head is not None and head.method not in ("GET", "HEAD"):
-                self.server.api.tell_hooks()
+                self.server.api.deliver_hooks()
         if response.close:
-            self.server.waits(self, True)
+            self.server.set_waiting(self, True)
             self.wire.drain()
         return not response.close
 
-    def _try_to_send(self, response: Response) -> None:
-        with contextlib.suppress(Gone):
+    def _send_last(self, response: Response) -> None:
+        with contextlib.suppress(Disconnected):
             self.send(response)
             self.wire.drain()
 
     def send(self, response: Response, head: Head | None = None, *, has_length: bool = True) -> None:
-        """Send a response in one piece.
+        """Send a response, compressed if that helps.
 
         Raises:
-            Gone: the client left, or takes too long.
+            Disconnected: the client disconnected or is too slow.
         """
         body, extra = response.body, list(response.headers)
         if (
             head is not None
-            and len(body) >= PACKED
+            and len(body) >= COMPRESSION_THRESHOLD
             and head.accepts_gzip()
             and "Content-Encoding" not in dict(response.headers)
         ):
@@ -125,5 +125,5 @@ class Connection(BaseHTTPRequestHandler):
         self.wire.send(start if head is not None and head.method == "HEAD" else start + body)
 
 
-def _allow(error: BoardError) -> list[tuple[str, str]]:
+def _allow_header(error: BoardError) -> list[tuple[str, str]]:
     return [("Allow", error.details["allow"])] if error.http_status == 405 else []

@@ -1,6 +1,6 @@
-"""The API as people and agents read about it: Markdown, made from the table of routes.
+"""The documentation of the API for people and agents: Markdown, generated from the table of routes.
 
-``docs/http.md`` is the same page, for a server at the usual address.
+``docs/http.md`` is the same page, for a server at the default address.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from .. import inputs
 from ..board.queries import EVENT_LIMIT
 from ..model import JSON_KEYS
 from .routes import ANSWERS, ROUTES
-from .stream import STREAMS
-from .wire import BODY, BODY_TIME, HEADER, HEADER_TIME, IDLE
+from .stream import STREAM_LIMIT
+from .wire import BODY_LIMIT, BODY_TIMEOUT, HEADER_LIMIT, HEADER_TIMEOUT, IDLE_TIMEOUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from .fields import Schema
     from .routes import Route
 
-USUAL = "127.0.0.1:8765"
+DEFAULT_HOST = "127.0.0.1:8765"
 """The address in ``docs/http.md``."""
 
 _HEAD = """\
 # HTTP API of Agent Task Board
 
-The board at `http://{host}/`, for programs. Everything that the command line can do to a task, a request
-can do, with the same guarantees: one statement in the database decides who gets a task, however many ask, through
-however many servers.
+This API gives programs access to the board at `http://{host}/`. It can do everything to a task that
+the command line can, with the same guarantees: a single database statement decides who gets a task, however many
+callers and servers there are.
 
 ```sh
 B=http://{host}
@@ -35,34 +35,35 @@ curl "$B/api/tasks?ready=true"
 curl "$B/api/claim" -H 'Content-Type: application/json' -d '{{"agent": "ada", "lease": "15m"}}'
 ```
 
-## An agent at work
+## The agent loop
 
-1. `POST /api/claim` with your name. `data` is `null`: nothing is ready, `warnings` say why; come back later. Otherwise
-   keep `data.task.id` and `data.lease.token`; read `data.task.body` and `params`, and `warnings`, where a note of
-   whoever had the task before may stand.
-2. `POST /api/tasks/ID/heartbeat` with the token, at least every third of the lease.
-3. `POST /api/tasks/ID/complete` with the token and a result. Or `fail`, `release`, `handoff`.
+1. Send `POST /api/claim` with your name. If `data` is `null`, no task is ready: `warnings` say why, so ask again later.
+   Otherwise keep `data.task.id` and `data.lease.token`. Read `data.task.body` and `params`, and `warnings`, which can
+   contain a note from the previous holder.
+2. Send `POST /api/tasks/ID/heartbeat` with the token at least every third of the lease.
+3. Send `POST /api/tasks/ID/complete` with the token and a result; or `fail`, `release` or `handoff`.
 
-To take one certain task: `PATCH` it with `{{"if_status": "queued", "status": "claimed", "agent": "ada"}}`. One caller
-gets it; everybody else gets 409. That is not an error to repeat: choose another task.
+To claim one particular task, `PATCH` it with `{{"if_status": "queued", "status": "claimed", "agent": "ada"}}`. One
+caller gets the task; all others get 409. Do not repeat the call after a 409: choose another task.
 
 ## Requests
 
-- A body is one JSON object in UTF-8, `Content-Type: application/json`, with a `Content-Length` of at most {body}
-  bytes. Unknown fields and parameters are refused by name. `null` clears a field of a task, and means "not given"
-  elsewhere.
-- ID is a whole task id, or an ending of at least 4 characters that fits one task only.
-- Lengths of time are seconds or text: `90`, `"90s"`, `"15m"`, `"1h30m"`, `"2d"`. Instants are ISO 8601; without an
-  offset they are in the board's zone; a bare date is the end of that day for `due_at`, its beginning for `not_before`.
-- Whoever sends `agent` speaks as an agent, and may not do what is for people. `actor` names a person; otherwise it is
+- A body is one JSON object in UTF-8, with `Content-Type: application/json` and a `Content-Length` of at most {body}
+  bytes. Unknown fields and parameters are refused by name. In an update, `null` clears a field; elsewhere it means
+  "not given".
+- ID is a full task id, or its last characters: at least 4, and unique.
+- Durations are seconds or text: `90`, `"90s"`, `"15m"`, `"1h30m"`, `"2d"`. Instants are ISO 8601; without an offset,
+  they are in the board's time zone. A date without a time is the end of that day for `due_at`, and its start for
+  `not_before`.
+- A request with `agent` acts as that agent and cannot do what only people can. `actor` names a person; the default is
   the person who started the server.
-- `curl` and other programs need nothing more. Browsers are let in from the board's own page only: a write with an
-  `Origin` or `Sec-Fetch-Site` of another origin is refused, and so is every request for a host that the server does not
-  know (`--allow-host` adds one).
-- HTTP/1.1 with keep-alive. {header_time:g} seconds for a header of at most {header} bytes, {body_time:g} for a body,
-  {idle:g} between two requests.
+- `curl` and other programs need nothing else. Browsers can write only from the board's own page: the server refuses
+  writes whose `Origin` or `Sec-Fetch-Site` names another origin. It also refuses every request for an unknown host;
+  `--allow-host` adds a host.
+- The server uses HTTP/1.1 with keep-alive. A header may have {header} bytes and take {header_time:g} seconds to
+  arrive; a body may take {body_time:g} seconds. A connection may be idle for {idle:g} seconds.
 
-## Answers
+## Responses
 
 ```json
 {{"ok": true, "data": {{}}, "warnings": []}}
@@ -71,26 +72,26 @@ gets it; everybody else gets 409. That is not an error to repeat: choose another
 
 Branch on the status or on `error.code`, never on a message. Instants are UTC: `2026-11-30T06:14:05.123+00:00`.
 
-| status | code | what it means |
+| status | code | meaning |
 |---|---|---|
 {statuses}
 
-A conflict has `details.reason` (`status version blocked delayed assigned cycle dedupe request_id`), and
-`details.actual` tells the state as it is: `status`, `version`, `claimed_by`, `claimed_at`, `lease_expires_at`.
+The details of a conflict have a `reason` (`status version blocked delayed assigned cycle dedupe request_id`) and
+`actual`, the current state: `status`, `version`, `claimed_by`, `claimed_at`, `lease_expires_at`.
 
-## A task
+## Task fields
 
 `{keys}`.
 
 `ready`, `blocked`, `delayed`, `lease_expired` and `overdue` are derived. Lists leave out `body`, `params`, `result` and
-`error`. No answer has a token but the one that grants or renews a lease.
+`error`. Only a response that grants or renews a lease contains its token.
 
 ## Compact text
 
-For agents that pay for each token, `GET /api/tasks`, `/api/tasks/ID` and `/api/board` answer in a tenth of the
-characters, one line a task, where `Accept` names `text/plain` and values it more than JSON and `*/*`. `budget` cuts
-the answer to so many tokens, and its last lines tell what was cut and how to go on. Refusals stay as they are, in
-JSON. The grammar is in `docs/compact.md`.
+For agents that pay per token, `GET /api/tasks`, `/api/tasks/ID` and `/api/board` can return compact text: one line per
+task, about a tenth of the characters. To get it, give `text/plain` a higher weight in `Accept` than JSON and `*/*`.
+`budget` limits the number of tokens; the last lines then say what was cut and how to continue. Errors are always JSON.
+The grammar is in `docs/compact.md`.
 
 ```sh
 curl "$B/api/tasks?ready=true&budget=500" -H 'Accept: text/plain'
@@ -98,79 +99,79 @@ curl "$B/api/tasks?ready=true&budget=500" -H 'Accept: text/plain'
 """
 
 MEANINGS = (
-    (200, "", "it worked"),
-    (201, "", "a task was made; `Location` names it"),
-    (304, "", "the board is as `If-None-Match` says"),
-    (400, "invalid_input", "malformed, out of range, an unknown field; `details.field` names it"),
-    (403, "not_permitted", "for people only, another origin, or a server for reading only"),
-    (404, "not_found", "no such task, no such route"),
-    (405, "invalid_input", "the route has other methods: `Allow`"),
+    (200, "", "success"),
+    (201, "", "a task was created; `Location` is its path"),
+    (304, "", "the board has not changed since the response with the `If-None-Match` tag"),
+    (400, "invalid_input", "malformed request, value out of range, or unknown field; `details.field` names the field"),
+    (403, "not_permitted", "only people can do this, the origin is another one, or the server is read-only"),
+    (404, "not_found", "no such task or route"),
+    (405, "invalid_input", "the route does not have this method; `Allow` lists its methods"),
     (408, "invalid_input", "the request did not arrive in time"),
-    (409, "conflict", "the task is not as expected"),
-    (409, "lease_lost", "the token is wrong, expired, spent or replaced: stop working on the task"),
-    (411, "invalid_input", "a write without a `Content-Length`, or in chunks"),
+    (409, "conflict", "the task does not have the expected state"),
+    (409, "lease_lost", "the token is wrong, expired, used or replaced: stop working on the task"),
+    (411, "invalid_input", "a write has no `Content-Length`, or a chunked body"),
     (413, "invalid_input", "the body is too large"),
-    (414, "invalid_input", "the address is too long"),
-    (415, "invalid_input", "a write that is not `application/json`"),
-    (421, "not_permitted", "the `Host` is not one of this server"),
+    (414, "invalid_input", "the request line is too long"),
+    (415, "invalid_input", "a write is not `application/json`"),
+    (421, "not_permitted", "the `Host` is unknown to this server"),
     (431, "invalid_input", "the header is too large"),
     (500, "internal", "a bug"),
-    (500, "unusable", "the board cannot be used: disk, permissions, not a board"),
-    (503, "busy", "no write lock, or too many connections: the same call again after `Retry-After` seconds"),
+    (500, "unusable", "the board is unusable: disk error, missing permissions, or not a board"),
+    (503, "busy", "no write lock, or too many connections: repeat the call after `Retry-After` seconds"),
 )
 
 
-def markdown(host: str = USUAL) -> str:
-    """Return the whole documentation, its examples for a server at ``host``."""
+def markdown(host: str = DEFAULT_HOST) -> str:
+    """Return the whole documentation, with examples for a server at ``host``."""
     statuses = "\n".join(f"| {status} | {f'`{code}`' if code else ''} | {text} |" for status, code, text in MEANINGS)
     lines = [
         _HEAD.format(
             host=host,
-            body=f"{BODY:,}",
-            header=f"{HEADER:,}",
-            header_time=HEADER_TIME,
-            body_time=BODY_TIME,
-            idle=IDLE,
+            body=f"{BODY_LIMIT:,}",
+            header=f"{HEADER_LIMIT:,}",
+            header_time=HEADER_TIMEOUT,
+            body_time=BODY_TIMEOUT,
+            idle=IDLE_TIMEOUT,
             statuses=statuses,
             keys=" ".join(JSON_KEYS),
         )
     ]
     lines += ["## Routes", ""]
-    lines += [f"- [`{route.method} {_shown(route.path)}`](#{anchor(route)}): {route.summary}" for route in ROUTES]
+    lines += [f"- [`{route.method} {_with_id(route.path)}`](#{anchor(route)}): {route.summary}" for route in ROUTES]
     for route in ROUTES:
         lines += ["", *_section(route)]
     lines += ["", "## Limits", ""]
     lines += [
         f"`title` {inputs.TITLE} characters, `body` {inputs.BODY:,}; `note`, `comment`, `text`, `error`",
         f"{inputs.TEXT:,}; names {inputs.NAME}, keys {inputs.KEY}; `params` and `result` {inputs.JSON_BYTES:,} bytes",
-        f"as JSON and {inputs.JSON_DEPTH} levels deep; {inputs.TAGS} tags of {inputs.TAG} characters;",
-        f"{inputs.DEPENDENCIES:,} dependencies; {inputs.ARTIFACTS:,} artifacts. {STREAMS} streams at once,",
-        f"{EVENT_LIMIT:,} events a page.",
+        f"of JSON, {inputs.JSON_DEPTH} levels deep; {inputs.TAGS} tags of {inputs.TAG} characters;",
+        f"{inputs.DEPENDENCIES:,} dependencies; {inputs.ARTIFACTS:,} artifacts. {STREAM_LIMIT} open streams,",
+        f"{EVENT_LIMIT:,} events per page.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _section(route: Route) -> Iterable[str]:
-    yield f"### {route.method} {_shown(route.path)}"
+    yield f"### {route.method} {_with_id(route.path)}"
     yield ""
     yield route.summary
     if route.details:
         yield route.details
-    taken = {**route.parameters(), **route.fields()}
-    if taken:
+    accepted = {**route.parameters(), **route.fields()}
+    if accepted:
         yield ""
         yield f"| {'field' if route.writes else 'parameter'} | | meaning |"
         yield "|---|---|---|"
-        for name, (schema, text) in taken.items():
+        for name, (schema, text) in accepted.items():
             required = "required" if name in route.required else ""
             yield f"| `{name}` | {required or _type(schema)} | {text} |"
     data, about = ANSWERS[route.answer]
     yield ""
-    yield f"Answers `{data}`: {about}."
+    yield f"Returns `{data}`: {about}."
     if route.has_text:
-        yield "Or compact text, with `Accept: text/plain`."
+        yield "With `Accept: text/plain`, returns compact text."
     if route.refusals:
-        yield f"Refuses with {', '.join(f'`{code}`' for code in route.refusals)}, beside `invalid_input`."
+        yield f"Errors: {', '.join(f'`{code}`' for code in ('invalid_input', *route.refusals))}."
     yield ""
     yield "```sh"
     yield _example(route)
@@ -184,7 +185,7 @@ def _type(schema: Schema) -> str:
 
 
 def _example(route: Route) -> str:
-    path = _shown(route.path)
+    path = _with_id(route.path)
     if not route.writes:
         query = {"tasks": "?ready=true&limit=20", "stats": "?days=30", "events": "?after=0"}.get(route.answer, "")
         return f'curl {"-N " if route.answer == "stream" else ""}"$B{path}{query}"'
@@ -192,10 +193,10 @@ def _example(route: Route) -> str:
     return f"curl {method}\"$B{path}\" -H 'Content-Type: application/json' -d '{route.example}'"
 
 
-def _shown(path: str) -> str:
+def _with_id(path: str) -> str:
     return path.replace("{id}", "ID")
 
 
 def anchor(route: Route) -> str:
-    """Return what names a route in a link: `post-apiclaim`."""
-    return f"{route.method} {_shown(route.path)}".lower().replace("/", "").replace(".", "").replace(" ", "-")
+    """Return the anchor of a route in a link: `post-apiclaim`."""
+    return f"{route.method} {_with_id(route.path)}".lower().replace("/", "").replace(".", "").replace(" ", "-")

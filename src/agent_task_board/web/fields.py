@@ -1,7 +1,7 @@
-"""The fields of request bodies and the parameters of queries: what each means, and its JSON Schema.
+"""The fields of request bodies and the parameters of queries: meaning and JSON Schema of each.
 
-Bodies carry the names of a task's own fields. What a value must be is checked by the service; the schemas here tell
-it to clients, and a test holds the two together.
+Body fields have the names of the task's fields. The service validates the values; the schemas here document the rules
+for clients, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Schema = dict[str, Any]
 
-LENGTH: Schema = {"type": ["string", "number", "null"], "examples": ["15m", 900]}
+DURATION: Schema = {"type": ["string", "number", "null"], "examples": ["15m", 900]}
 _REFERENCE: Schema = {"type": "string", "minLength": 4, "maxLength": inputs.NAME}
 
 
@@ -29,128 +29,143 @@ def _text(limit: int, **more: Any) -> Schema:
     return {"type": "string", "maxLength": limit, **more}
 
 
-def _or_null(schema: Schema) -> Schema:
+def _nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"]}
 
 
 BODY: dict[str, tuple[Schema, str]] = {
     "title": (_text(inputs.TITLE, minLength=1), "one line, up to 500 characters"),
-    "body": (_or_null(_text(inputs.BODY)), "what is to be done, as Markdown; up to 200,000 characters"),
-    "queue": (_or_null(_text(inputs.NAME, minLength=1)), "the group that it is claimed from; `default` unless given"),
+    "body": (_nullable(_text(inputs.BODY)), "description in Markdown, up to 200,000 characters"),
+    "queue": (_nullable(_text(inputs.NAME, minLength=1)), "queue from which agents claim it; default `default`"),
     "priority": (
         {"type": ["integer", "null"], "minimum": -inputs.PRIORITY, "maximum": inputs.PRIORITY},
-        "larger is claimed first; 0 unless given",
+        "higher numbers are claimed first; default 0",
     ),
-    "assignee": (_or_null(_text(inputs.NAME)), "the only agent that may claim it; `none`, `null`: any"),
-    "due_at": (_or_null(_text(inputs.NAME)), "deadline: an instant in ISO 8601, or a date, which means its end"),
-    "not_before": (_or_null(_text(inputs.NAME)), "not to be claimed earlier: an instant, or a date, its beginning"),
+    "assignee": (_nullable(_text(inputs.NAME)), "the only agent that can claim it; `none` or `null` for any"),
+    "due_at": (_nullable(_text(inputs.NAME)), "deadline: an ISO 8601 instant, or a date (the end of that day)"),
+    "not_before": (
+        _nullable(_text(inputs.NAME)),
+        "earliest claim: an ISO 8601 instant, or a date (the start of that day)",
+    ),
     "tags": (
         {"type": ["array", "null"], "items": _text(inputs.TAG, minLength=1), "maxItems": inputs.TAGS},
-        "words to choose and filter by",
+        "tags to filter by",
     ),
     "blocked_by": (
         {"type": ["array", "null"], "items": _REFERENCE, "maxItems": inputs.DEPENDENCIES},
         "ids of the tasks that must be done first",
     ),
-    "params": ({"type": ["object", "null"]}, "input for whoever does it, a JSON object of up to 1 MiB"),
-    "dedupe_key": (_or_null(_text(inputs.KEY)), "at most one unfinished task holds it"),
+    "params": ({"type": ["object", "null"]}, "input for the agent, a JSON object of up to 1 MiB"),
+    "dedupe_key": (_nullable(_text(inputs.KEY)), "at most one unfinished task can have it"),
     "max_attempts": (
         {"type": ["integer", "null"], "minimum": 1, "maximum": inputs.MAX_ATTEMPTS},
-        "claims before it fails for good",
+        "number of attempts before it fails permanently",
     ),
-    "needs_approval": ({"type": ["boolean", "null"]}, "a person must approve it; only a person can take that away"),
-    "claim": ({"type": ["boolean", "null"]}, "`true`: claim the new task at once, for `agent`, else for `assignee`"),
-    "agent": (_or_null(_text(inputs.NAME)), "the agent that speaks; whoever sends it counts as an agent"),
-    "actor": (_or_null(_text(inputs.NAME)), "who does it, for the history; the person at the board unless given"),
-    "token": (_text(inputs.KEY, minLength=1), "the lease token of the claim"),
-    "lease": (LENGTH, "length of the lease, 1 second to 7 days"),
-    "progress": ({"type": ["integer", "null"], "minimum": 0, "maximum": 100}, "how far it is, in per cent"),
-    "result": ({}, "what came out: any JSON of up to 1 MiB"),
+    "needs_approval": ({"type": ["boolean", "null"]}, "a person must approve the result; only a person can clear this"),
+    "claim": (
+        {"type": ["boolean", "null"]},
+        "`true`: claim the new task in the same call, for `agent` or else `assignee`",
+    ),
+    "agent": (_nullable(_text(inputs.NAME)), "name of the calling agent, which cannot do what only people can"),
+    "actor": (
+        _nullable(_text(inputs.NAME)),
+        "name for the history; default: the agent, otherwise the person who started the server",
+    ),
+    "token": (_text(inputs.KEY, minLength=1), "the lease token"),
+    "lease": (DURATION, "duration of the lease, 1 second to 7 days"),
+    "progress": ({"type": ["integer", "null"], "minimum": 0, "maximum": 100}, "progress in percent"),
+    "result": ({}, "any JSON of up to 1 MiB"),
     "artifacts": (
         {"type": ["array", "null"], "items": _text(inputs.PATH, minLength=1), "maxItems": inputs.ARTIFACTS},
-        "paths of files that were made",
+        "paths of created files",
     ),
-    "note": (_or_null(_text(inputs.TEXT)), "a word for the history, and for whoever has it next"),
+    "note": (_nullable(_text(inputs.TEXT)), "note for the history and the next agent"),
     "error": (_text(inputs.TEXT, minLength=1), "what went wrong"),
-    "retry_in": (LENGTH, "wait before the next attempt, instead of the usual one"),
-    "no_retry": ({"type": ["boolean", "null"]}, "`true`: it has failed for good"),
-    "after": (LENGTH, "not to be claimed again for that long"),
-    "to": (_or_null(_text(inputs.NAME)), "the agent that shall have it; in a reassign `none` or `null` for any"),
+    "retry_in": (DURATION, "backoff before the next attempt, instead of the default"),
+    "no_retry": ({"type": ["boolean", "null"]}, "`true`: fail permanently, without further attempts"),
+    "after": (DURATION, "delay before it can be claimed again"),
+    "to": (_nullable(_text(inputs.NAME)), "the next agent; for a reassign also `none` or `null` for any"),
     "text": (_text(inputs.TEXT, minLength=1), "the comment"),
-    "comment": (_or_null(_text(inputs.TEXT)), "a comment, written in the same transaction"),
-    "status": ({"const": "claimed"}, "`claimed`, and nothing else: claim it in the same call"),
-    "if_status": ({"enum": [*STATUSES, None]}, "only if it has this status now"),
-    "if_version": ({"type": ["integer", "null"], "minimum": 0}, "only if it has this version now"),
-    "request_id": (_or_null(_text(inputs.KEY)), "names this call: repeated within 24 hours, it is answered again"),
+    "comment": (_nullable(_text(inputs.TEXT)), "comment to add in the same transaction"),
+    "status": ({"const": "claimed"}, "only `claimed`: claim the task"),
+    "if_status": ({"enum": [*STATUSES, None]}, "condition: the task has this status"),
+    "if_version": ({"type": ["integer", "null"], "minimum": 0}, "condition: the task has this version"),
+    "request_id": (
+        _nullable(_text(inputs.KEY)),
+        "name of this call; a repetition within 24 hours gets the same answer",
+    ),
 }
-"""Every field of a body: its schema and its meaning. Lengths of time are seconds or text such as `15m`."""
+"""Every body field: its schema and its meaning. Durations are seconds or text such as `15m`."""
 
 QUEUES = (
     {"type": ["string", "array", "null"], "items": _text(inputs.NAME, minLength=1), "maxItems": inputs.QUEUES},
-    "a queue or a list of them to choose from; any unless given",
+    "a queue or a list of queues; default any",
 )
-"""`queue` where a claim chooses by it."""
+"""`queue` of a claim."""
 
 _FLAG: Schema = {"type": "boolean"}
 
 
-def _repeated(schema: Schema) -> Schema:
+def _list_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
 QUERY: dict[str, tuple[Schema, str]] = {
-    "status": (_repeated({"enum": list(STATUSES)}), "in one of these statuses (repeatable)"),
-    "queue": (_text(inputs.NAME, minLength=1), "of this queue"),
-    "assignee": (_text(inputs.NAME, minLength=1), "assigned to this agent, or to nobody: `none`"),
-    "claimed_by": (_text(inputs.NAME, minLength=1), "that this agent holds or held last"),
-    "tags": (_repeated(_text(inputs.TAG, minLength=1)), "with all these tags (repeatable)"),
-    "ready": (_FLAG, "that could be claimed now"),
-    "blocked": (_FLAG, "that wait for others"),
-    "overdue": (_FLAG, "unfinished and past their deadline"),
-    "archived": (_FLAG, "that are in the archive; else those only that are not, but for `search`"),
-    "search": (_text(SEARCH, minLength=1), "with this text in id, title or body"),
-    "order": ({"enum": list(ORDERS)}, "the order; `age` (oldest first) unless given"),
-    "full": (_FLAG, "with body, params, result and error"),
-    "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "how many at most; 100 unless given"),
-    "after": ({"type": "string"}, "go on after an earlier page: its `next`"),
-    "before": ({"type": "integer", "minimum": 0}, "newest first, from below this number; 0: from the newest"),
-    "task": (_REFERENCE, "of this task"),
+    "status": (_list_of({"enum": list(STATUSES)}), "has one of these statuses (repeatable)"),
+    "queue": (_text(inputs.NAME, minLength=1), "is in this queue"),
+    "assignee": (_text(inputs.NAME, minLength=1), "is assigned to this agent; `none` for unassigned"),
+    "claimed_by": (_text(inputs.NAME, minLength=1), "is or was last held by this agent"),
+    "tags": (_list_of(_text(inputs.TAG, minLength=1)), "has all these tags (repeatable)"),
+    "ready": (_FLAG, "can be claimed now"),
+    "blocked": (_FLAG, "waits for dependencies"),
+    "overdue": (_FLAG, "is unfinished and past its deadline"),
+    "archived": (_FLAG, "is archived; without it, archived tasks appear only with `search`"),
+    "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),
+    "order": ({"enum": list(ORDERS)}, "sort order; default `age` (oldest first)"),
+    "full": (_FLAG, "include `body`, `params`, `result` and `error`"),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "maximum number of entries; default 100"),
+    "after": ({"type": "string"}, "the previous page's `next`"),
+    "before": (
+        {"type": "integer", "minimum": 0},
+        "newest first, before this sequence number; 0 starts with the newest",
+    ),
+    "task": (_REFERENCE, "only events of this task"),
     "budget": (
         {"type": "integer", "minimum": compact.BUDGET_LOW, "maximum": compact.BUDGET_HIGH},
-        "how many tokens at most, of 4 characters each; only with `Accept: text/plain`",
+        "maximum number of tokens, at 4 characters each; requires `Accept: text/plain`",
     ),
-    "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to look back; 14 unless given"),
+    "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to include; default 14"),
 }
-"""Every parameter of a query."""
+"""Every query parameter."""
 
 SEQUENCE: dict[str, tuple[Schema, str]] = {
-    "after": ({"type": "integer", "minimum": 0}, "later than this sequence number; 0 unless given"),
-    "limit": ({"type": "integer", "minimum": 1, "maximum": EVENT_LIMIT}, "how many at most; 100 unless given"),
+    "after": ({"type": "integer", "minimum": 0}, "only events after this sequence number; default 0"),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": EVENT_LIMIT}, "maximum number of entries; default 100"),
 }
-"""What `after` and `limit` are where events are asked for."""
+"""`after` and `limit` of the event routes."""
 
 _SINGULAR = {"tag": "tags"}
-_FIELD_ELSEWHERE = {"depends_on": "blocked_by", "due": "due_at", "tag": "tags"}
+_OTHER_NAMES = {"depends_on": "blocked_by", "due": "due_at", "tag": "tags"}
 
 
 def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Refuse what a route does not know, by name.
+    """Refuse names that a route does not accept.
 
     Raises:
-        InvalidInput: the first such name; the hint tells what may have been meant.
+        InvalidInput: names the first unknown one; the hint suggests a known one.
     """
     allowed = list(known)
     for name in given:
         if name not in allowed:
             from difflib import get_close_matches
 
-            near = _FIELD_ELSEWHERE.get(name) or next(iter(get_close_matches(name[:60], allowed, n=1)), None)
-            hint = f"Did you mean {near!r}?" if near in allowed else f"It takes: {', '.join(allowed) or 'none'}."
-            raise InvalidInput(f"{name[:60]}: there is no such {what} here", hint=hint, field=name[:60])
+            near = _OTHER_NAMES.get(name) or next(iter(get_close_matches(name[:60], allowed, n=1)), None)
+            hint = f"Did you mean {near!r}?" if near in allowed else f"Accepted: {', '.join(allowed) or 'none'}."
+            raise InvalidInput(f"{name[:60]}: unknown {what}", hint=hint, field=name[:60])
 
 
-def as_sent(error: BoardError) -> BoardError:
-    """Return a refusal that names a field as bodies do: ``blocked_by`` where the service says ``depends_on``."""
+def with_body_names(error: BoardError) -> BoardError:
+    """Return a refusal with the field names of request bodies: ``blocked_by`` instead of ``depends_on``."""
     if error.details.get("field") == "depends_on":
         error.details["field"] = "blocked_by"
         error.message = error.message.replace("depends_on:", "blocked_by:", 1)
@@ -161,7 +176,7 @@ def read_body(content: bytes, route: Route) -> dict[str, Any]:
     """Return the fields of a body.
 
     Raises:
-        InvalidInput: not a JSON object in UTF-8, an unknown field, or one that is missing.
+        InvalidInput: not a JSON object in UTF-8, or an unknown field.
     """
     try:
         text = content.decode("utf-8")
@@ -173,17 +188,17 @@ def read_body(content: bytes, route: Route) -> dict[str, Any]:
 
 
 def read_query(query: str, known: dict[str, tuple[Schema, str]]) -> dict[str, Any]:
-    """Return the parameters of a query as their schemas want them: lists, numbers, booleans, text.
+    """Return the query parameters with the types of their schemas: lists, numbers, booleans, text.
 
     Raises:
-        InvalidInput: not a query, an unknown parameter, one given twice, or not of its type.
+        InvalidInput: a malformed query, or an unknown, repeated or mistyped parameter.
     """
     from urllib.parse import parse_qsl
 
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
-        raise InvalidInput("the query is not UTF-8, or has too many parameters", field="query") from None
+        raise InvalidInput("query: not UTF-8, or too many parameters (limit 200)", field="query") from None
     pairs = [(_SINGULAR.get(name, name), value) for name, value in pairs]
     check_names((name for name, _ in pairs), known, "parameter")
     found: dict[str, Any] = {}
@@ -192,9 +207,9 @@ def read_query(query: str, known: dict[str, tuple[Schema, str]]) -> dict[str, An
         if kind == "array":
             found.setdefault(name, []).append(value)
         elif name in found:
-            raise InvalidInput(f"{name}: is given twice", field=name)
+            raise InvalidInput(f"{name}: repeated (limit 1)", field=name)
         elif kind == "integer":
-            found[name] = _whole(value, name)
+            found[name] = _integer(value, name)
         elif kind == "boolean":
             found[name] = _flag(value, name)
         else:
@@ -202,10 +217,10 @@ def read_query(query: str, known: dict[str, tuple[Schema, str]]) -> dict[str, An
     return found
 
 
-def _whole(value: str, name: str) -> int:
+def _integer(value: str, name: str) -> int:
     digits = value.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise InvalidInput(f"{name}: {value[:60]!r} is not a whole number", field=name)
+        raise InvalidInput(f"{name}: not a whole number: {value[:60]!r}", field=name)
     return int(value)
 
 

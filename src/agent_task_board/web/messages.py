@@ -1,4 +1,4 @@
-"""Requests and responses as plain values, and the refusals that only HTTP knows."""
+"""Requests and responses as plain values, and the refusals that exist only in HTTP."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 JSON = "application/json; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
-QUICKLY = 1
-"""The level of compression: at 6 it would take longer than what it saves on one machine."""
+FAST_COMPRESSION = 1
+"""The compression level. On one machine, level 6 takes more time than it saves."""
 
 
 class BadRequest(InvalidInput):
-    """The request is malformed as HTTP; ``http_status`` says how."""
+    """The request is malformed HTTP; ``http_status`` says why."""
 
     def __init__(self, status: int, message: str, *, hint: str | None = None, **details: Any) -> None:
         super().__init__(message, hint=hint, **details)
@@ -30,7 +30,7 @@ class BadRequest(InvalidInput):
 
 
 class Misdirected(NotPermitted):
-    """The request names a host that this server does not answer for."""
+    """The request names a host that this server does not serve."""
 
     http_status = 421
 
@@ -38,8 +38,8 @@ class Misdirected(NotPermitted):
 class Head:
     """The request line and the header fields of a request.
 
-    ``headers`` holds every field by its name in lower case, with all its values: some may be given once only.
-    ``keep_alive`` says whether the client wants to go on with this connection.
+    ``headers`` maps each lower-case field name to all its values, because some fields must not be repeated.
+    ``keep_alive`` tells whether the client wants to reuse this connection.
     """
 
     __slots__ = ("authority", "headers", "keep_alive", "method", "path", "query")
@@ -61,19 +61,19 @@ class Head:
         self.authority = authority
         self.keep_alive = keep_alive
 
-    def one(self, name: str) -> str | None:
-        """Return the only value of a header field, or ``None``.
+    def single(self, name: str) -> str | None:
+        """Return the only value of a header field, or ``None`` if the field is absent.
 
         Raises:
-            BadRequest: it is given more than once.
+            BadRequest: the field is repeated.
         """
         values = self.headers.get(name, ())
         if len(values) > 1:
-            raise BadRequest(400, f"the header {name} is given {len(values)} times")
+            raise BadRequest(400, f"header {name} is repeated: {len(values)} times (limit 1)")
         return values[0] if values else None
 
     def accepts_gzip(self) -> bool:
-        """Say whether the client takes compressed answers."""
+        """Return whether the client accepts gzip."""
         for item in ",".join(self.headers.get("accept-encoding", ())).split(","):
             coding, _, quality = item.partition(";")
             if coding.strip().lower() == "gzip":
@@ -81,26 +81,26 @@ class Head:
         return False
 
     def prefers_text(self) -> bool:
-        """Say whether the client would rather have plain text than JSON.
+        """Return whether the client prefers plain text to JSON.
 
-        It must name ``text/plain``, and value it more than JSON and than anything at all: many programs list it beside
-        others only to be polite.
+        ``Accept`` must name ``text/plain`` with a higher weight than JSON and ``*/*``: many programs list it with the
+        same weight although they expect JSON.
         """
-        wishes: dict[str, float] = {}
+        weights: dict[str, float] = {}
         for item in ",".join(self.headers.get("accept", ())).split(","):
             kind, *parameters = (part.strip().lower() for part in item.split(";"))
-            wishes[kind] = max(wishes.get(kind, 0), _quality(parameters))
-        others = max(wishes.get(kind, 0) for kind in ("application/json", "application/*", "*/*"))
-        return wishes.get("text/plain", 0) > others
+            weights[kind] = max(weights.get(kind, 0), _quality(parameters))
+        others = max(weights.get(kind, 0) for kind in ("application/json", "application/*", "*/*"))
+        return weights.get("text/plain", 0) > others
 
     def has_seen(self, tag: str) -> bool:
-        """Say whether ``If-None-Match`` names an entity tag; strong and weak ones count alike."""
+        """Return whether ``If-None-Match`` contains an entity tag; strong and weak tags are equal."""
         seen = [item.strip().removeprefix("W/") for item in ",".join(self.headers.get("if-none-match", ())).split(",")]
         return tag.removeprefix("W/") in seen or seen == ["*"]
 
 
 def _quality(parameters: Iterable[str]) -> float:
-    """Return the weight that a media range has by its parameters (RFC 9110, section 12.4.2); nonsense has none."""
+    """Return the weight of a media range (RFC 9110, section 12.4.2): 1 by default, 0 if malformed."""
     for name, _, value in (parameter.partition("=") for parameter in parameters):
         if name == "q":
             return float(value) if re.fullmatch(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?", value) else 0
@@ -108,7 +108,7 @@ def _quality(parameters: Iterable[str]) -> float:
 
 
 class Response:
-    """What goes back: status, header fields and body."""
+    """A response: status, header fields and body."""
 
     __slots__ = ("body", "close", "headers", "status")
 
@@ -122,14 +122,14 @@ class Response:
 
 
 def envelope(data: Any, warnings: list[str], status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Response:
-    """Return the answer of a call that worked."""
+    """Return the response to a successful call."""
     return Response(
         status, _encode({"ok": True, "data": data, "warnings": warnings}), [("Content-Type", JSON), *headers]
     )
 
 
 def refusal(error: BoardError, *, close: bool = False, headers: Iterable[tuple[str, str]] = ()) -> Response:
-    """Return a refusal in the envelope, under its HTTP status."""
+    """Return a refusal in the envelope, with its HTTP status."""
     status = error.http_status or 500
     fields = [("Content-Type", JSON), *headers]
     if status == 503:
@@ -138,13 +138,13 @@ def refusal(error: BoardError, *, close: bool = False, headers: Iterable[tuple[s
 
 
 def _encode(value: Any) -> bytes:
-    # A message may quote bytes of a request that are no text.
+    # A message may quote bytes of a request that are not valid text.
     return (
         json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace") + b"\n"
     )
 
 
-def gzip(data: bytes, level: int = QUICKLY) -> bytes:
-    """Return data as gzip has it, without a time stamp."""
+def gzip(data: bytes, level: int = FAST_COMPRESSION) -> bytes:
+    """Return the data in gzip format, without a timestamp."""
     packer = zlib.compressobj(level, zlib.DEFLATED, 31)
     return packer.compress(data) + packer.flush()

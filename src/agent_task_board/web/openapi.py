@@ -1,4 +1,4 @@
-"""The API as OpenAPI 3.1 describes it, made from the table of routes (https://spec.openapis.org/oas/v3.1.0)."""
+"""The OpenAPI 3.1 description of the API, generated from the routes (https://spec.openapis.org/oas/v3.1.0)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def description(url: str) -> dict[str, Any]:
-    """Return the description of the API for a server at a URL."""
+    """Return the OpenAPI description for a server at a URL."""
     paths: dict[str, Any] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -25,7 +25,7 @@ def description(url: str) -> dict[str, Any]:
         "info": {
             "title": "Agent Task Board",
             "version": __version__,
-            "summary": "Share one local board of tasks between several agents.",
+            "summary": "A local task board shared by several agents.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": url}],
@@ -62,7 +62,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "name": "id",
                 "in": "path",
                 "required": True,
-                "description": "a whole task id, or an ending of at least 4 characters",
+                "description": "a full task id, or its last characters: at least 4, and unique",
                 "schema": {"type": "string", "minLength": 4, "maxLength": 26},
             }
         )
@@ -76,7 +76,7 @@ def _responses(route: Route) -> dict[str, Any]:
     if route.answer == "created":
         responses["201"] = _response(route)
     if route.answer == "board":
-        responses["304"] = {"description": "nothing has changed"}
+        responses["304"] = {"description": "the board has not changed"}
     codes = {"invalid_input", "not_permitted", "internal", "unusable", "busy", *route.refusals}
     statuses = {refusal.http_status for refusal in errors.REFUSALS if refusal.code in codes}
     if route.writes:

@@ -1,4 +1,4 @@
-"""The routes: which method and path, what each takes, does and answers. Its documentation is made from this table."""
+"""The routes: method, path, fields, action and response of each. The documentation is generated from this table."""
 
 from __future__ import annotations
 
@@ -14,45 +14,51 @@ if TYPE_CHECKING:
     from .fields import Schema
 
 ANSWERS: dict[str, tuple[str, str]] = {
-    "task": ('{"task"}', 'the task as the call left it; `"replayed": true` where the call was a repetition'),
-    "created": ('{"task", "created"}', "`created` false: a dedupe key gave the task that there is; `lease` if claimed"),
-    "lease": ('{"task", "lease": {"token", "fence", "expires_at"}}', "keep the token: no other call tells it again"),
+    "task": ('{"task"}', 'the task after the call; `"replayed": true` if the call was a repetition'),
+    "created": (
+        '{"task", "created"}',
+        "`created` is false if the dedupe key matched an existing task; `lease` if claimed",
+    ),
+    "lease": ('{"task", "lease": {"token", "fence", "expires_at"}}', "keep the token: no other call returns it again"),
     "next": (
         '{"task", "lease": {"token", "fence", "expires_at"}} or null',
-        "`null`: nothing is ready; `warnings` say why",
+        "`null` if no task is ready; `warnings` say why",
     ),
-    "changed": ('{"task"}', "with `lease` where the call claimed it"),
-    "event": ('{"event"}', "the event that was written"),
-    "tasks": ('{"tasks", "next"}', "`next`: the cursor of the next page, `null` on the last one"),
-    "details": ('{"task", "attempts", "dependencies", "dependents", "comments"}', "a task and what belongs to it"),
-    "events": ('{"events", "next"}', "`next`: the number to go on after (or before)"),
+    "changed": ('{"task"}', "with `lease` if the call claimed the task"),
+    "event": ('{"event"}', "the new event"),
+    "tasks": ('{"tasks", "next"}', "`next` is the cursor of the next page, `null` on the last page"),
+    "details": (
+        '{"task", "attempts", "dependencies", "dependents", "comments"}',
+        "the task with its attempts, linked tasks and comments",
+    ),
+    "events": ('{"events", "next"}', "`next` is the sequence number for `after` (or `before`) of the next page"),
     "board": (
         '{"tasks", "counts", "truncated", "revision", "timezone"}',
-        "at most 10,000 tasks; counts of all by status",
+        "at most 10,000 tasks; `counts` counts all tasks by status",
     ),
-    "agents": ('{"agents"}', "what each did, when it was last seen, and `holds`, the tasks under a lease now"),
+    "agents": ('{"agents"}', "what each agent did, when it was last seen, and `holds`: its tasks under a lease"),
     "stats": (
         (
             '{"tasks", "archived", "by_status", "by_queue", "ready", "blocked", "lease_expired", "days", "finished", '
             '"lead_time", "cycle_time", "running", "by_agent"}'
         ),
-        "times in seconds",
+        "durations in seconds",
     ),
-    "schedules": ('{"schedules"}', "the cron rules that make tasks"),
+    "schedules": ('{"schedules"}', "the cron rules that create tasks"),
     "health": ('{"status", "version", "read_only", "data_dir"}', "`status` is `ok`"),
-    "stream": ("text/event-stream", "one event a message, its `seq` as `id`"),
+    "stream": ("text/event-stream", "one event per message, with its `seq` as `id`"),
     "markdown": ("text/markdown", "this page"),
     "openapi": ("application/json", "OpenAPI 3.1"),
 }
-"""What ``data`` holds, and a word on it."""
+"""The content of ``data``, and an explanation."""
 
 
 class Route:
     """One method on one path.
 
-    ``required`` and ``optional`` are the fields of the body, ``query`` the parameters, ``answer`` a key of
-    ``ANSWERS``. ``refusals`` are codes beside ``invalid_input``, which any route may give. ``example`` is the body of
-    the example in the documentation, as JSON.
+    ``required`` and ``optional`` are the body fields, ``query`` the parameters, ``answer`` a key of ``ANSWERS``.
+    ``refusals`` are error codes besides ``invalid_input``, which any route can return. ``example`` is the JSON body of
+    the documentation's example.
     """
 
     __slots__ = (
@@ -98,171 +104,174 @@ class Route:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes the board."""
+        """Whether the route changes the board."""
         return self.method != "GET"
 
     @property
     def has_text(self) -> bool:
-        """Whether it answers in compact text, too."""
+        """Whether the route can also return compact text."""
         return "budget" in self.query
 
     @property
-    def is_claim_of_any(self) -> bool:
-        """Whether ``queue`` chooses what is claimed, and may be a list."""
+    def claims_next(self) -> bool:
+        """Whether ``queue`` selects the task to claim, and may be a list."""
         return self.path == "/api/claim"
 
     def parameters(self) -> dict[str, tuple[Schema, str]]:
-        """Return the parameters of its query, by name."""
-        of_events = self.answer in ("events", "stream")
+        """Return the query parameters by name."""
+        is_history = self.answer in ("events", "stream")
         return {
-            name: fields.SEQUENCE[name] if of_events and name in fields.SEQUENCE else fields.QUERY[name]
+            name: fields.SEQUENCE[name] if is_history and name in fields.SEQUENCE else fields.QUERY[name]
             for name in self.query
         }
 
     def fields(self) -> dict[str, tuple[Schema, str]]:
-        """Return the fields of its body, by name."""
+        """Return the body fields by name."""
         return {
-            name: fields.QUEUES if name == "queue" and self.is_claim_of_any else fields.BODY[name]
+            name: fields.QUEUES if name == "queue" and self.claims_next else fields.BODY[name]
             for name in (*self.required, *self.optional)
         }
 
 
-_OF_TASK = (
+_TASK_FIELDS = (
     "body queue priority assignee due_at not_before tags blocked_by params dedupe_key max_attempts needs_approval"
 )
 
 ROUTES = (
     Route("GET", "/api", None, "This documentation.", "markdown"),
-    Route("GET", "/api/openapi.json", None, "The same for programs.", "openapi"),
-    Route("GET", "/healthz", api.health, "Say whether the board can be read.", "health"),
+    Route("GET", "/api/openapi.json", None, "This API as an OpenAPI description.", "openapi"),
+    Route("GET", "/healthz", api.health, "Check that the board is readable.", "health"),
     Route(
-        "GET", "/api/board", api.board, "Every task that a board shows.", "board",
+        "GET", "/api/board", api.board, "Get the whole board.", "board",
         query="budget",
-        details="Tasks without `body`, `params` and `result`, unfinished ones first. Has an `ETag`: send it back as\n"
-        "`If-None-Match`, and as long as nothing changes the answer is 304, without a body.",
+        details="Tasks come without `body`, `params`, `result` and `error`, unfinished ones first. The response has\n"
+        "an `ETag`: send it as `If-None-Match` to get 304 without a body while nothing has changed.",
     ),
     Route(
-        "GET", "/api/tasks", api.list_tasks, "List tasks that meet every condition.", "tasks",
+        "GET", "/api/tasks", api.list_tasks, "List the tasks that match all parameters.", "tasks",
         query="status queue assignee claimed_by tags ready blocked overdue archived search order full limit after "
         "budget",
     ),
     Route(
         "POST", "/api/tasks", api.add, "Add a task.", "created",
-        required="title", optional=f"{_OF_TASK} claim lease request_id agent actor",
+        required="title", optional=f"{_TASK_FIELDS} claim lease request_id agent actor",
         refusals="not_found conflict lease_lost",
-        details="Answers 201, or 200 where a dedupe key gave the task that there is.\n"
-        'With `"claim": true` the agent holds it from the very start: nobody ever sees it unclaimed.',
+        details="The status is 201, or 200 if the dedupe key matched an existing task.\n"
+        'With `"claim": true`, the agent holds the task from the start: no other agent can claim it first.',
         example='{"title": "Write the parser", "priority": 5, "tags": ["parser"]}',
     ),
     Route(
-        "GET", "/api/tasks/{id}", api.show, "Show one task.", "details", query="budget", refusals="not_found",
+        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="budget", refusals="not_found",
     ),
     Route(
-        "PATCH", "/api/tasks/{id}", api.change, "Change a task, or claim it, if it is as expected.", "changed",
-        optional=f"title {_OF_TASK} status if_status if_version comment lease request_id agent actor",
+        "PATCH", "/api/tasks/{id}", api.change, "Update a task, or claim it, if it has the expected state.", "changed",
+        optional=f"title {_TASK_FIELDS} status if_status if_version comment lease request_id agent actor",
         refusals="not_found conflict lease_lost not_permitted",
-        details='One compare-and-set. `{"if_status": "queued", "status": "claimed", "agent": "ada"}` claims the task;\n'
-        "whoever comes second gets 409 with the state as it is. An array replaces the whole list, `null` clears a\n"
+        details='This is a compare-and-set. `{"if_status": "queued", "status": "claimed", "agent": "ada"}` claims the\n'
+        "task; any later caller gets 409 with the current state. An array replaces the whole list; `null` clears a\n"
         "field.",
         example='{"if_status": "queued", "status": "claimed", "agent": "ada", "comment": "Picking this up."}',
     ),
     Route(
-        "GET", "/api/tasks/{id}/events", api.events, "The history of one task.", "events",
+        "GET", "/api/tasks/{id}/events", api.events, "List the events of one task.", "events",
         query="after before limit", refusals="not_found",
     ),
     Route(
-        "POST", "/api/claim", api.claim_next, "Claim the best task that is ready.", "next",
+        "POST", "/api/claim", api.claim_next, "Claim the next ready task.", "next",
         required="agent", optional="queue tags lease if_status comment request_id actor",
         refusals="lease_lost conflict",
-        details="The largest priority first, then the oldest. Expired leases are taken back on the way.",
+        details="Claims the oldest of the tasks with the highest priority. Expired leases are ended first.",
         example='{"agent": "ada", "lease": "15m"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/claim", api.claim, "Claim this task.", "lease",
+        "POST", "/api/tasks/{id}/claim", api.claim, "Claim one particular task.", "lease",
         required="agent", optional="lease if_status comment request_id actor", refusals="not_found conflict lease_lost",
         example='{"agent": "ada"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/resume", api.resume, "Get a new token for a task that one holds.", "lease",
+        "POST", "/api/tasks/{id}/resume", api.resume, "Get a new token for a task that the agent holds.", "lease",
         required="agent", optional="lease actor", refusals="not_found conflict lease_lost",
-        details="For an agent that lost its token. The old one is dead then.", example='{"agent": "ada"}',
+        details="For an agent that has lost its token. The old token becomes invalid.", example='{"agent": "ada"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/heartbeat", api.heartbeat, "Renew one's own lease.", "lease",
+        "POST", "/api/tasks/{id}/heartbeat", api.heartbeat, "Renew a lease.", "lease",
         required="token", optional="lease progress note agent actor", refusals="not_found lease_lost",
-        details="By the length last asked for, counted from now. The first one takes the task from claimed to running.",
+        details="The lease is renewed from now, for `lease` or its previous duration. The first heartbeat moves the\n"
+        "task from claimed to running.",
         example='{"token": "TOKEN", "progress": 40, "note": "grammar written"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/complete", api.complete, "Hand in the work.", "task",
+        "POST", "/api/tasks/{id}/complete", api.complete, "Submit the result.", "task",
         required="token", optional="result artifacts note agent actor", refusals="not_found lease_lost",
-        details="The task is done, or in review if it needs approval. Repeating the call after a lost reply is safe.",
+        details="The task is then done, or in review if it needs approval. If the response is lost, you can safely\n"
+        "repeat the call.",
         example='{"token": "TOKEN", "result": {"tests": 12}, "artifacts": ["report.md"]}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/fail", api.fail, "Give up this attempt.", "task",
+        "POST", "/api/tasks/{id}/fail", api.fail, "Report that the attempt failed.", "task",
         required="token error", optional="retry_in no_retry agent actor", refusals="not_found lease_lost",
-        details="The task waits for its next attempt, longer each time, or has failed when none is left.",
+        details="The task is queued again with an increasing backoff, or fails permanently if no attempts are left.",
         example='{"token": "TOKEN", "error": "the tests need a network"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/release", api.release, "Give the task back, untouched.", "task",
+        "POST", "/api/tasks/{id}/release", api.release, "Return the task to its queue.", "task",
         required="token", optional="after note agent actor", refusals="not_found lease_lost",
-        details="The attempt does not count.", example='{"token": "TOKEN", "after": "1h"}',
+        details="The attempt does not count toward `max_attempts`.", example='{"token": "TOKEN", "after": "1h"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/handoff", api.handoff, "Pass the task on to another agent.", "task",
+        "POST", "/api/tasks/{id}/handoff", api.handoff, "Hand off the task to another agent.", "task",
         required="token to", optional="note agent actor", refusals="not_found lease_lost",
-        details="The note travels with it. The attempt does not count.",
+        details="The next agent sees the note. The attempt does not count toward `max_attempts`.",
         example='{"token": "TOKEN", "to": "bob", "note": "layout done, colours missing"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/approve", api.approve, "Accept work in review; for people.", "task",
+        "POST", "/api/tasks/{id}/approve", api.approve, "Approve the work of a task in review; people only.", "task",
         optional="note actor agent", refusals="not_found conflict not_permitted", example='{"note": "well done"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/reject", api.reject, "Send work in review back to the queue; for people.", "task",
+        "POST", "/api/tasks/{id}/reject", api.reject, "Reject the work of a task in review; people only.", "task",
         required="note", optional="actor agent", refusals="not_found conflict not_permitted",
+        details="The task is queued again. The next agent sees the note.",
         example='{"note": "the colours are missing"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/reassign", api.reassign, "Put a task back into its queue for another agent.", "task",
+        "POST", "/api/tasks/{id}/reassign", api.reassign, "Queue a task for another agent.", "task",
         required="to", optional="note actor agent", refusals="not_found conflict",
-        details="A live lease is revoked: its holder is refused from then on.", example='{"to": "bob"}',
+        details="This revokes an active lease: further calls of its holder are refused.", example='{"to": "bob"}',
     ),
     Route(
-        "POST", "/api/tasks/{id}/retry", api.retry, "Put a failed or cancelled task back into its queue.", "task",
+        "POST", "/api/tasks/{id}/retry", api.retry, "Queue a failed or cancelled task again.", "task",
         optional="actor agent", refusals="not_found conflict",
     ),
     Route(
-        "POST", "/api/tasks/{id}/cancel", api.cancel, "Call a task off.", "task",
+        "POST", "/api/tasks/{id}/cancel", api.cancel, "Cancel a task.", "task",
         optional="note actor agent", refusals="not_found conflict",
-        details="Whoever holds it is refused from then on. What waits for it stays blocked.",
+        details="This revokes an active lease. Tasks that depend on it stay blocked.",
     ),
     Route(
         "POST", "/api/tasks/{id}/comments", api.comment, "Comment on a task.", "event",
         required="text", optional="actor agent", refusals="not_found", example='{"text": "See the issue."}',
     ),
     Route(
-        "GET", "/api/events", api.events, "The history of the whole board.", "events",
+        "GET", "/api/events", api.events, "List the events of the whole board.", "events",
         query="after before limit task", refusals="not_found",
     ),
     Route(
-        "GET", "/api/stream", None, "Events as they happen.", "stream", query="after", refusals="busy",
-        details="Server-sent events, from now on; after a break, from the `Last-Event-ID` that the client sends, or\n"
-        "from `after`. A comment line comes every 15 seconds while nothing happens. At most 32 at once.",
+        "GET", "/api/stream", None, "Stream events as they happen.", "stream", query="after", refusals="busy",
+        details="Server-sent events, starting now, or after the event that `Last-Event-ID` or `after` names. While\n"
+        "there are no events, the server sends a comment line every 15 seconds. At most 32 streams can be open.",
     ),
-    Route("GET", "/api/agents", api.agents, "Who holds what.", "agents"),
-    Route("GET", "/api/stats", api.stats, "Counts, and how work flows.", "stats", query="days"),
-    Route("GET", "/api/schedules", api.schedules, "The schedules.", "schedules"),
+    Route("GET", "/api/agents", api.agents, "List the agents and the tasks that they hold.", "agents"),
+    Route("GET", "/api/stats", api.stats, "Get counts, throughput and durations.", "stats", query="days"),
+    Route("GET", "/api/schedules", api.schedules, "List the schedules.", "schedules"),
 )  # fmt: skip
 
 
 def find(routes: Mapping[str, dict[str, Route]], method: str, path: str) -> tuple[Route, str]:
-    """Return the route of a request, and the task that its path names (or the empty text).
+    """Return the route of a request, and the task id in its path (or the empty string).
 
     Raises:
-        NotFound: there is no such path.
+        NotFound: no route has this path.
         BadRequest: 405.
     """
     task = ""
@@ -272,11 +281,11 @@ def find(routes: Mapping[str, dict[str, Route]], method: str, path: str) -> tupl
         path = "/".join(parts)
     by_method = routes.get(path)
     if by_method is None:
-        raise NotFound(f"there is no route {path[:200]!r}", hint="GET /api lists the routes.")
+        raise NotFound(f"unknown route: {path[:200]!r}", hint="GET /api lists the routes.")
     route = by_method.get("GET" if method == "HEAD" else method)
     if route is None:
         allow = ", ".join([*by_method, *(["HEAD"] if "GET" in by_method else [])])
-        raise BadRequest(405, f"{method[:20]} is not for this route", hint=f"It takes {allow}.", allow=allow)
+        raise BadRequest(405, f"method not allowed: {method[:20]}", hint=f"Allowed: {allow}.", allow=allow)
     return route, task
 
 

@@ -1,7 +1,7 @@
-"""The server: it takes connections, each in a thread of its own, and says what becomes of a request.
+"""The server: accepts connections, one thread each, and handles requests.
 
-``http.server`` brings the listening and the threads. It reads requests too leniently for a server that a browser can
-reach, so ``wire.py`` reads them.
+``http.server`` provides the listening socket and the threads. Its parser is too lenient for a server that browsers can
+reach, so ``wire.py`` parses requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import documentation, fields, openapi, pages, routes, security, stream
 from .api import Api, Call
 from .connection import Connection
 from .messages import JSON, BadRequest, Response
-from .wire import Gone, Wire, body_length
+from .wire import Disconnected, Wire, body_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from .messages import Head
     from .routes import Route
 
-CONNECTIONS = 256
-"""Connections at once."""
-FILES = 2_048
-"""Files that they may have open: each a socket, the board, its log, and the two locks of its turnstile."""
+CONNECTION_LIMIT = 256
+"""Maximum number of open connections."""
+OPEN_FILES = 2_048
+"""Open files for that many connections: each has a socket, the board, its log and the two locks of its turnstile."""
 GRACE = 2.0
-"""Seconds that a stopping server leaves to requests on their way."""
+"""Seconds that a stopping server gives running requests to finish."""
 
 
 class Server(ThreadingHTTPServer):
     """A board that listens on one address.
 
     Args:
-        board: the board; closed by whoever opened it.
-        host: the address to listen on; a name counts as the first address that it stands for.
-        port: the port; 0 takes a free one.
-        person: who acts where a request does not say.
+        board: the board; the caller closes it.
+        host: the address to listen on; of a name, the first address that it resolves to.
+        port: the port; 0 selects a free one.
+        person: the actor of requests that name none.
         read_only: refuse every write.
-        allow_remote: listen on addresses that other machines reach.
-        allow_hosts: further hosts to answer for, ``HOST`` or ``HOST:PORT``.
-        log: takes a line for every write and every refusal; by default nobody does.
+        allow_remote: allow an address that other machines can reach.
+        allow_hosts: further accepted hosts, ``HOST`` or ``HOST:PORT``.
+        log: receives a line for every write and every refusal; by default, lines are discarded.
 
     Raises:
-        NotPermitted: the address is not a loopback one, and ``allow_remote`` is false.
-        Unusable: the address cannot be had.
+        NotPermitted: the address is not a loopback address, and ``allow_remote`` is false.
+        Unusable: the server cannot listen on the address.
     """
 
     daemon_threads = True
@@ -80,7 +80,7 @@ class Server(ThreadingHTTPServer):
         self.pages = pages.load()
         self.routes = routes.table()
         self.stopping = threading.Event()
-        self._streams = threading.BoundedSemaphore(stream.STREAMS)
+        self._streams = threading.BoundedSemaphore(stream.STREAM_LIMIT)
         self._open: dict[Connection, float] = {}
         self._lock = threading.Lock()
         try:
@@ -89,15 +89,16 @@ class Server(ThreadingHTTPServer):
             self.is_remote = not security.is_loopback(str(address[0]))
             if self.is_remote and not allow_remote:
                 raise NotPermitted(
-                    f"{host} can be reached from other machines, and this server knows no accounts",
-                    hint="Listen on 127.0.0.1, or add --allow-remote if everybody who can reach it may do everything.",
+                    f"not a loopback address: {host}",
+                    hint="The server has no accounts. Listen on 127.0.0.1, or add --allow-remote to give everyone who "
+                    "can reach it full access.",
                 )
             self.address_family = family
             super().__init__(address[:2], Connection)  # type: ignore[arg-type]
         except (OSError, UnicodeError) as error:
             raise Unusable(
                 f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
-                hint="Another program may listen there: choose another --port, or 0 for any free one.",
+                hint="If another program uses the port, choose another --port, or 0 for any free one.",
             ) from error
         try:
             self.hosts = security.Hosts(self.server_address[1], str(address[0]), allow_hosts)
@@ -116,7 +117,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{security.bracketed(str(self.server_address[0]))}:{self.server_address[1]}/"
 
     def server_bind(self) -> None:
-        """Bind, without asking a name server who we are, as the standard library would."""
+        """Bind the socket, without the DNS lookup of the standard library."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -124,21 +125,21 @@ class Server(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()[:2]
 
     def run(self, *, pause: float = 0.5) -> None:
-        """Serve until an exception that a signal raises ends it, or ``shutdown()`` in another thread.
+        """Serve until a signal handler raises an exception or another thread calls ``shutdown()``.
 
-        The latter is noticed after at most ``pause`` seconds.
+        ``shutdown()`` takes effect within ``pause`` seconds.
         """
-        _allow_files()
-        self.api.tell_hooks()  # what was left by an earlier server, or by a command that was killed
+        _raise_file_limit()
+        self.api.deliver_hooks()  # notifications left over from an earlier server or a killed command
         try:
             self.serve_forever(poll_interval=pause)
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """Take no more connections, end the streams, and leave requests on their way a moment to finish.
+        """Stop accepting connections, end the streams, and wait up to ``GRACE`` seconds for running requests.
 
-        One that waits for the write lock may still be there afterwards; it has changed nothing.
+        A request that waits for the write lock may still be running afterwards; it has changed nothing.
         """
         self.stopping.set()
         self.server_close()
@@ -153,7 +154,7 @@ class Server(ThreadingHTTPServer):
     # Connections
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Take a connection; where no file is left for it, make room first, or this would be tried without end."""
+        """Accept a connection. If no file descriptor is free, close an idle connection to avoid a busy loop."""
         try:
             return super().get_request()
         except OSError as error:
@@ -164,7 +165,7 @@ class Server(ThreadingHTTPServer):
             raise
 
     def _make_room(self) -> bool:
-        waiting = [known for known in self._open if known.is_waiting]
+        waiting = [connection for connection in self._open if connection.is_waiting]
         oldest = min(waiting, key=self._open.__getitem__, default=None)
         if oldest is None:
             return False
@@ -172,33 +173,37 @@ class Server(ThreadingHTTPServer):
         oldest.hang_up()
         return True
 
-    def enter(self, connection: Connection) -> None:
-        """Register a connection; where there are too many, hang up on the one that has waited longest."""
-        with self._lock:
-            if len(self._open) >= CONNECTIONS and not self._make_room():
-                raise Busy("the server has too many connections")
-            self._open[connection] = time.monotonic()
-
-    def waits(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits for a request, or works on one.
+    def register(self, connection: Connection) -> None:
+        """Register a connection. At the limit, close the connection that has been idle longest.
 
         Raises:
-            Gone: it had to make room for another.
+            Busy: no connection is idle.
+        """
+        with self._lock:
+            if len(self._open) >= CONNECTION_LIMIT and not self._make_room():
+                raise Busy(f"too many connections (limit {CONNECTION_LIMIT})")
+            self._open[connection] = time.monotonic()
+
+    def set_waiting(self, connection: Connection, is_waiting: bool) -> None:
+        """Record whether a connection is waiting for a request or handling one.
+
+        Raises:
+            Disconnected: the connection was closed to make room for another.
         """
         with self._lock:
             if connection not in self._open:
-                raise Gone
+                raise Disconnected
             connection.is_waiting = is_waiting
             if is_waiting:
                 self._open[connection] = time.monotonic()
 
-    def leave(self, connection: Connection) -> None:
-        """Forget a connection."""
+    def unregister(self, connection: Connection) -> None:
+        """Remove a connection."""
         with self._lock:
             self._open.pop(connection, None)
 
     def handle_error(self, *_: object) -> None:
-        """Log what a request died of; nothing of it leaves the process."""
+        """Log the current exception; no detail of it is sent to the client."""
         import traceback
 
         self.log(f"internal error: {traceback.format_exc()}")
@@ -206,51 +211,51 @@ class Server(ThreadingHTTPServer):
     # Requests
 
     def respond(self, connection: Connection, head: Head) -> Response | int:
-        """Return the answer to a request; for a stream, the sequence number from which on it is to be fed.
+        """Return the response to a request; for a stream, the sequence number after which it starts.
 
         Raises:
-            BoardError: a refusal. The body may not have been read.
-            Gone: the client left.
+            BoardError: a refusal. The body may be unread.
+            Disconnected: the client disconnected.
         """
         self.hosts.check(head)
         page = self.pages.get(head.path)
         if page is not None and head.method in ("GET", "HEAD"):
-            _no_body(head)
+            _refuse_body(head)
             return page.answer(head)
         if page is not None:
             raise BadRequest(
-                405, f"{head.method[:20]} is not for a file", hint="It takes GET, HEAD.", allow="GET, HEAD"
+                405, f"method not allowed: {head.method[:20]}", hint="Allowed: GET, HEAD.", allow="GET, HEAD"
             )
         route, task = routes.find(self.routes, head.method, head.path)
         body: dict[str, Any] = {}
         if route.writes:
             if self.api.read_only:
                 raise NotPermitted(
-                    "this server is for reading only", hint="Use a server without --read-only, or `atb`."
+                    "this server is read-only", hint="Use a server without --read-only, or the `atb` command."
                 )
             self.hosts.check_origin(head)
             security.check_type(head)
-            body = self._body(head, connection.wire, route)
+            body = self._read_body(head, connection.wire, route)
         else:
-            _no_body(head)
-        self.waits(connection, False)
+            _refuse_body(head)
+        self.set_waiting(connection, False)
         query = fields.read_query(head.query, route.parameters())
-        return self._answer(route, Call(self.api, head, task, query, body))
+        return self._call(route, Call(self.api, head, task, query, body))
 
-    def _body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
+    def _read_body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
         length = body_length(head)
         if length is None:
-            raise BadRequest(411, "a write needs a Content-Length, even where its body is empty")
+            raise BadRequest(411, "Content-Length is missing (required even for an empty body)")
         if "100-continue" in [value.lower() for value in head.headers.get("expect", ())]:
             wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         return fields.read_body(wire.read_body(length), route)
 
-    def _answer(self, route: Route, call: Call) -> Response | int:
+    def _call(self, route: Route, call: Call) -> Response | int:
         if route.handler is not None:
             try:
                 return route.handler(call)
             except (InvalidInput, NotFound) as error:
-                raise fields.as_sent(error) from error.__cause__
+                raise fields.with_body_names(error) from error.__cause__
         if route.answer == "stream":
             if call.head.method == "HEAD":
                 return Response(200, b"", [("Content-Type", "text/event-stream")])
@@ -260,51 +265,51 @@ class Server(ThreadingHTTPServer):
             return Response(200, json.dumps(openapi.description(f"http://{host}")).encode(), [("Content-Type", JSON)])
         return Response(200, documentation.markdown(host).encode(), [("Content-Type", "text/markdown; charset=utf-8")])
 
-    def feed(self, connection: Connection, after: int) -> None:
-        """Send events to a client until it leaves.
+    def send_events(self, connection: Connection, after: int) -> None:
+        """Send events to a client until it disconnects.
 
         Raises:
-            Busy: there are too many streams.
+            Busy: too many streams.
         """
         if not self._streams.acquire(blocking=False):
-            raise Busy(f"the server feeds {stream.STREAMS} streams already")
+            raise Busy(f"too many streams (limit {stream.STREAM_LIMIT})")
         try:
             headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
             connection.send(Response(200, b"", headers, close=True), has_length=False)
             for message in stream.messages(self.api.board, after, self.stopping):
-                if connection.wire.has_left():
+                if connection.wire.is_disconnected():
                     break
                 connection.wire.send(message)
-        except Gone:
+        except Disconnected:
             raise
-        except Exception:  # too late for a refusal: the client would read it as an event
+        except Exception:  # too late for a refusal: the client would parse it as an event
             self.handle_error()
         finally:
             self._streams.release()
 
 
-def _no_body(head: Head) -> None:
+def _refuse_body(head: Head) -> None:
     if body_length(head):
-        raise BadRequest(400, f"{head.method} takes no body")
+        raise BadRequest(400, f"{head.method} does not accept a body")
 
 
-def _allow_files() -> None:
-    """Raise this process's own limit of open files, which is 256 or 1,024 on many systems."""
+def _raise_file_limit() -> None:
+    """Raise this process's soft limit of open files, which is 256 or 1,024 on many systems."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def printable(line: str) -> str:
-    """Return a line for a log or a terminal, whatever a request put into it."""
+    """Escape unprintable characters, so that a request cannot corrupt a log or a terminal."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 def to_standard_error(line: str) -> None:
-    """Write a line of the log."""
-    with contextlib.suppress(OSError, ValueError):  # nobody reads it: no reason to withhold an answer
+    """Write a log line to standard error."""
+    with contextlib.suppress(OSError, ValueError):  # a closed standard error must not fail the request
         sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")

@@ -1,4 +1,4 @@
-"""Server-sent events: the history as it grows, for programs that wait for something."""
+"""Server-sent events: new events of the history, for programs that wait for something."""
 
 from __future__ import annotations
 
@@ -16,42 +16,46 @@ if TYPE_CHECKING:
     from ..service import Board
     from .messages import Head
 
-STREAMS = 32
-"""Streams that one server feeds at once."""
-PAUSE = 0.25
-"""Seconds between two looks at the board."""
-SILENCE = 15.0
-"""Seconds without an event after which a comment tells that the stream lives."""
+STREAM_LIMIT = 32
+"""Maximum number of open streams of one server."""
+POLL_INTERVAL = 0.25
+"""Seconds between two reads of the board."""
+KEEP_ALIVE_INTERVAL = 15.0
+"""Seconds without an event after which a comment keeps the stream alive."""
 BATCH = 500
-RETRY = 2_000
-"""Milliseconds after which a client that lost the stream comes back."""
+"""Maximum number of events of one read."""
+RETRY_DELAY = 2_000
+"""Milliseconds that a client should wait before it reconnects."""
 
 
 def start(head: Head, board: Board, after: int | None) -> int:
-    """Return the sequence number that a stream goes on after: the last one that the client saw, else the latest.
+    """Return the sequence number after which a stream starts.
+
+    ``Last-Event-ID`` takes precedence over ``after``; without both, it is the latest one.
 
     Raises:
-        InvalidInput: ``Last-Event-ID``, or ``after``, is not such a number.
+        InvalidInput: ``Last-Event-ID`` or ``after`` is not a sequence number.
     """
-    last = head.one("last-event-id")
+    last = head.single("last-event-id")
     if last:
         if not (last.isascii() and last.isdigit() and len(last) <= 18):
-            raise InvalidInput(f"Last-Event-ID: {last[:60]!r} is not the number of an event", field="Last-Event-ID")
+            raise InvalidInput(f"Last-Event-ID: not a sequence number: {last[:60]!r}", field="Last-Event-ID")
         return int(last)
     if after is not None:
-        return inputs.integer(after, "after", 0, 2**62)  # once the stream has begun, nothing can be refused
+        return inputs.integer(after, "after", 0, 2**62)  # check now: a started stream cannot be refused
     newest = board.events(before=0, limit=1)["events"]
     return newest[0]["seq"] if newest else 0
 
 
 def messages(board: Board, after: int, stopping: threading.Event) -> Iterator[bytes]:
-    """Yield the events after a sequence number, in the form of the standard, until the server stops.
+    """Yield the events after a sequence number as server-sent events, until the server stops.
 
-    Memory is bounded: a client that reads slowly holds up its own stream only, and no transaction is open meanwhile.
+    Memory is bounded: a slow client delays only its own stream, and no transaction is open meanwhile. Empty chunks let
+    the caller check whether the client is still connected.
     """
-    yield f"retry: {RETRY}\n\n".encode()
-    told = time.monotonic()
-    while not stopping.wait(PAUSE):
+    yield f"retry: {RETRY_DELAY}\n\n".encode()
+    last_sent = time.monotonic()
+    while not stopping.wait(POLL_INTERVAL):
         found = board.events(after=after, limit=BATCH)
         after = found["next"]
         if found["events"]:
@@ -59,9 +63,9 @@ def messages(board: Board, after: int, stopping: threading.Event) -> Iterator[by
                 f"id: {event['seq']}\ndata: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
                 for event in found["events"]
             )
-            told = time.monotonic()
-        elif time.monotonic() - told > SILENCE:
-            yield b": nothing new\n\n"
-            told = time.monotonic()
+            last_sent = time.monotonic()
+        elif time.monotonic() - last_sent > KEEP_ALIVE_INTERVAL:
+            yield b": no new events\n\n"
+            last_sent = time.monotonic()
         else:
             yield b""

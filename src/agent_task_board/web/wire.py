@@ -1,7 +1,7 @@
-"""HTTP/1.1 as it comes over a socket: read strictly, with a deadline for each part.
+"""HTTP/1.1 over a socket: strict parsing, with a deadline for each part.
 
-What is not plainly well formed is refused and the connection closed: a request that two programs could read in two
-ways is how one request is smuggled inside another (RFC 9112, section 11.2).
+Ambiguous input is refused and the connection closed: if two programs read a request differently, an attacker can
+smuggle one request inside another (RFC 9112, section 11.2).
 """
 
 from __future__ import annotations
@@ -13,32 +13,36 @@ from urllib.parse import unquote_to_bytes
 
 from .messages import BadRequest, Head
 
-LINE = 8_192
-"""Bytes of a request line, at most."""
-HEADER = 16_384
-"""Bytes of request line and header fields together, at most."""
-FIELDS = 100
-BODY = 2 * 1_048_576
-SEND_TIME = 15.0
-"""Seconds that a client may take to receive an answer, or a part of a stream."""
-LINGER = 0.5
-"""Seconds that are left to a client to stop sending what nobody reads."""
-IDLE = 60.0
-"""Seconds that a connection may wait between two requests."""
-HEADER_TIME = 5.0
-BODY_TIME = 15.0
+LINE_LIMIT = 8_192
+"""Maximum number of bytes of a request line."""
+HEADER_LIMIT = 16_384
+"""Maximum number of bytes of the request line and header fields together."""
+FIELD_LIMIT = 100
+"""Maximum number of header fields of a request."""
+BODY_LIMIT = 2 * 1_048_576
+"""Maximum number of bytes of a body."""
+SEND_TIMEOUT = 15.0
+"""Seconds that a client may take to receive a response, or one part of a stream."""
+DRAIN_TIMEOUT = 0.5
+"""Seconds to keep reading and discarding input before a connection closes."""
+IDLE_TIMEOUT = 60.0
+"""Seconds that a connection may be idle between two requests."""
+HEADER_TIMEOUT = 5.0
+"""Seconds that the request line and header fields may take to arrive."""
+BODY_TIMEOUT = 15.0
+"""Seconds that a body may take to arrive."""
 
 _END = re.compile(rb"\r?\n\r?\n")
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")  # one way to match: no backtracking
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")  # no backtracking
 
 
-class Gone(Exception):
-    """The client has left, or was silent for too long; there is nobody to answer."""
+class Disconnected(Exception):
+    """The client has disconnected or timed out, so no response can reach it."""
 
 
 class Wire:
-    """The reading side of one connection; it remembers what came after the end of a request."""
+    """The socket of one connection; it buffers input that arrives after the end of a request."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -49,53 +53,53 @@ class Wire:
         """Wait for the first bytes of a request.
 
         Raises:
-            Gone: none came.
+            Disconnected: none arrived in time.
         """
         if not self._pending:
-            self._pending = self._receive(time.monotonic() + IDLE)
+            self._pending = self._receive(time.monotonic() + IDLE_TIMEOUT)
 
     def read_head(self) -> Head:
         """Read a request line and its header fields.
 
         Raises:
             BadRequest: 400, 408, 414 or 431.
-            Gone: the client left in the middle.
+            Disconnected: the client disconnected.
         """
         self._body_was_read = False
-        deadline = time.monotonic() + HEADER_TIME
+        deadline = time.monotonic() + HEADER_TIMEOUT
         while True:
             while self._pending.startswith(b"\r\n"):
                 self._pending = self._pending[2:]
             end = _END.search(self._pending)
-            if end is not None and end.end() <= HEADER:
+            if end is not None and end.end() <= HEADER_LIMIT:
                 head, self._pending = self._pending[: end.start()], self._pending[end.end() :]
                 if end.group() != b"\r\n\r\n":
-                    raise BadRequest(400, "a line of the header does not end in CR LF")
+                    raise BadRequest(400, "header line does not end in CR LF")
                 return parse_head(head)
-            if len(self._pending) > LINE and b"\n" not in self._pending[:LINE]:
-                raise BadRequest(414, f"the request line is longer than {LINE:,} bytes")
-            if len(self._pending) > HEADER or end is not None:
-                raise BadRequest(431, f"the header is larger than {HEADER:,} bytes")
+            if len(self._pending) > LINE_LIMIT and b"\n" not in self._pending[:LINE_LIMIT]:
+                raise BadRequest(414, f"request line is too long (limit {LINE_LIMIT:,} bytes)")
+            if len(self._pending) > HEADER_LIMIT or end is not None:
+                raise BadRequest(431, f"header is too large (limit {HEADER_LIMIT:,} bytes)")
             try:
                 self._pending += self._receive(deadline)
             except TimeoutError:
-                raise BadRequest(408, f"the header did not arrive within {HEADER_TIME:g} seconds") from None
+                raise BadRequest(408, f"header did not arrive in time (limit {HEADER_TIMEOUT:g} s)") from None
 
     def read_body(self, length: int) -> bytes:
-        """Read a body of a known length.
+        """Read a body of a given length.
 
         Raises:
             BadRequest: 408.
-            Gone: the client left in the middle.
+            Disconnected: the client disconnected.
         """
-        deadline = time.monotonic() + BODY_TIME
+        deadline = time.monotonic() + BODY_TIMEOUT
         parts, missing = [self._pending[:length]], length - len(self._pending)
         self._pending = self._pending[length:]
         while missing > 0:
             try:
                 part = self._receive(deadline, missing)
             except TimeoutError:
-                raise BadRequest(408, f"the body did not arrive within {BODY_TIME:g} seconds") from None
+                raise BadRequest(408, f"body did not arrive in time (limit {BODY_TIMEOUT:g} s)") from None
             parts.append(part)
             missing -= len(part)
         self._body_was_read = True
@@ -105,22 +109,22 @@ class Wire:
         """Send bytes.
 
         Raises:
-            Gone: the client left, or takes too long.
+            Disconnected: the client disconnected or is too slow.
         """
         try:
-            self._connection.settimeout(SEND_TIME)
+            self._connection.settimeout(SEND_TIMEOUT)
             self._connection.sendall(data)
-        except OSError as error:  # a timeout is one, too
-            raise Gone from error
+        except OSError as error:  # includes timeouts
+            raise Disconnected from error
 
-    def is_in_doubt(self, head: Head) -> bool:
-        """Say whether a body that was announced may still be on its way, so that no other request can be read."""
+    def has_unread_body(self, head: Head) -> bool:
+        """Return whether a declared body may be unread, so that the next bytes may not start a request."""
         lengths = head.headers.get("content-length")
-        announced = head.method not in ("GET", "HEAD") if lengths is None else lengths != ["0"]
-        return not self._body_was_read and (announced or "transfer-encoding" in head.headers)
+        has_body = head.method not in ("GET", "HEAD") if lengths is None else lengths != ["0"]
+        return not self._body_was_read and (has_body or "transfer-encoding" in head.headers)
 
-    def has_left(self) -> bool:
-        """Say whether the client has hung up; whatever else it sends is dropped."""
+    def is_disconnected(self) -> bool:
+        """Return whether the client has disconnected; other input is discarded."""
         self._connection.settimeout(0)
         try:
             return not self._connection.recv(65_536)
@@ -130,13 +134,13 @@ class Wire:
             return True
 
     def drain(self) -> None:
-        """Let the client read the last answer: closing a socket with unread input would take it away again."""
+        """Read and discard remaining input, so that closing the socket does not destroy the last response."""
         try:
             self._connection.shutdown(socket.SHUT_WR)
-            deadline = time.monotonic() + LINGER
+            deadline = time.monotonic() + DRAIN_TIMEOUT
             while True:
                 self._receive(deadline)
-        except (OSError, Gone):
+        except (OSError, Disconnected):
             pass
 
     def _receive(self, deadline: float, size: int = 65_536) -> bytes:
@@ -149,85 +153,86 @@ class Wire:
         except TimeoutError:
             raise
         except OSError as error:
-            raise Gone from error
+            raise Disconnected from error
         if not data:
-            raise Gone
+            raise Disconnected
         return data
 
 
 def parse_head(head: bytes) -> Head:
-    """Return the request line and header fields of a request, without its final empty line.
+    """Parse the request line and header fields of a request, without the final empty line.
 
     Raises:
         BadRequest: 400, 414 or 431.
     """
     line, *lines = head.split(b"\r\n")
-    if len(line) > LINE:
-        raise BadRequest(414, f"the request line is longer than {LINE:,} bytes")
+    if len(line) > LINE_LIMIT:
+        raise BadRequest(414, f"request line is too long: {len(line):,} bytes (limit {LINE_LIMIT:,})")
     found = _REQUEST.fullmatch(line)
     if found is None or found[3] != b"1":
-        raise BadRequest(400, "the request line is not METHOD PATH HTTP/1.1")
-    if len(lines) > FIELDS:
-        raise BadRequest(431, f"there are more than {FIELDS} header fields")
+        raise BadRequest(400, "request line is not METHOD PATH HTTP/1.1")
+    if len(lines) > FIELD_LIMIT:
+        raise BadRequest(431, f"too many header fields: {len(lines):,} (limit {FIELD_LIMIT})")
     headers: dict[str, list[str]] = {}
     for text in lines:
         field = _FIELD.fullmatch(text)
-        if field is None:  # also a continuation line, or a space before the colon
-            raise BadRequest(400, "a header field is not NAME: VALUE")
+        if field is None:  # includes continuation lines and a space before the colon
+            raise BadRequest(400, "header field is not NAME: VALUE")
         headers.setdefault(field[1].decode("ascii").lower(), []).append(field[2].decode("latin-1").strip(" \t"))
     authority, path, query = _target(found[2])
     options = {option.strip().lower() for option in ",".join(headers.get("connection", ())).split(",")}
-    is_old = found[4] == b"0"
-    if is_old:
-        headers.pop("expect", None)  # HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1)
+    is_http_1_0 = found[4] == b"0"
+    if is_http_1_0:
+        headers.pop("expect", None)  # HTTP/1.0 has no 100 Continue (RFC 9110, section 10.1.1)
     return Head(
         found[1].decode("ascii"),
         path,
         query,
         headers,
         authority=authority,
-        keep_alive="close" not in options and not is_old,
+        keep_alive="close" not in options and not is_http_1_0,
     )
 
 
 def _target(target: bytes) -> tuple[str | None, str, str]:
-    """Return the authority (of an absolute address only), the decoded path and the raw query of a request's target."""
+    """Return the authority (``None`` unless the target is an absolute URL), the decoded path and the raw query."""
     text = target.decode("ascii")
     authority = None
     if text[:7].lower() == "http://":
         authority, slash, rest = text[7:].partition("/")
         text = slash + rest
     if not text.startswith("/") or "#" in text:
-        raise BadRequest(400, "the target of the request is not a path")
+        raise BadRequest(400, "request target is not a path")
     path, _, query = text.partition("?")
     if re.search(r"%(?![0-9A-Fa-f]{2})", path):
-        raise BadRequest(400, "the path has a % that no two hexadecimal digits follow")
+        raise BadRequest(400, "path has an invalid escape: % without two hexadecimal digits")
     if "%2f" in path.lower():
-        raise BadRequest(400, "the path has an encoded slash")
+        raise BadRequest(400, "path has an encoded slash: %2F")
     try:
         decoded = unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
-        raise BadRequest(400, "the path is not UTF-8") from None
+        raise BadRequest(400, "path is not UTF-8") from None
     return authority, decoded, query
 
 
 def body_length(head: Head) -> int | None:
-    """Return the length of the body that a header announces; ``None``: it announces none.
+    """Return the declared length of the body, or ``None`` if the header declares no body.
 
     Raises:
-        BadRequest: 400, 411 or 413. The connection cannot be used any more.
+        BadRequest: 400, 411 or 413. The connection must then be closed.
     """
     lengths = head.headers.get("content-length", [])
     if "transfer-encoding" in head.headers:
         status = 400 if lengths else 411
-        raise BadRequest(status, "a body in chunks is not taken", hint="Send the body with a Content-Length.")
+        raise BadRequest(status, "chunked bodies are not supported", hint="Send the body with a Content-Length.")
     if not lengths:
         return None
     if len(lengths) > 1:
-        raise BadRequest(400, f"Content-Length is given {len(lengths)} times")
+        raise BadRequest(400, f"header Content-Length is repeated: {len(lengths)} times (limit 1)")
     digits = lengths[0]
     if not (digits.isascii() and digits.isdigit()):
-        raise BadRequest(400, "Content-Length is not a number of plain digits")
-    if len(digits) > 18 or int(digits) > BODY:
-        raise BadRequest(413, f"the body is larger than {BODY:,} bytes")
+        raise BadRequest(400, f"Content-Length is not a number: {digits[:60]!r}")
+    if len(digits) > 18 or int(digits) > BODY_LIMIT:
+        size = digits if len(digits) <= 18 else f"{digits[:18]}…"
+        raise BadRequest(413, f"body is too large: {size} bytes (limit {BODY_LIMIT:,})")
     return int(digits)

@@ -1,13 +1,13 @@
-/** Events put together into the lines of the activity drawer; no DOM. */
+/** Groups events into the lines of the activity drawer; no DOM. */
 
 import { isEnding } from "./sentences.js";
 
-/** The kinds of event that tell of a claim before its ending. */
-export const OF_A_CLAIM = ["claimed", "resumed", "started", "progressed"];
+/** The kinds of events of a claim before it ends. */
+export const CLAIM_EVENTS = ["claimed", "resumed", "started", "progressed"];
 
 /**
- * Lines from events, both newest first. A claim is one line, from its beginning to what its holder told last or to its
- * ending; every other event is a line of its own. A line is {key, events}; its key changes with every event that joins.
+ * Lines from events, both newest first. All events of one claim share a line; every other event has its own line.
+ * A line is {key, events}; its key changes with every event that joins.
  */
 export function lines(events) {
   const found = [];
@@ -15,7 +15,7 @@ export function lines(events) {
   for (const event of events) {
     const claim = open.get(event.task_id);
     if (isEnding(event)) open.set(event.task_id, add(found, event));
-    else if (!OF_A_CLAIM.includes(event.kind)) add(found, event);
+    else if (!CLAIM_EVENTS.includes(event.kind)) add(found, event);
     else if (claim) claim.push(event);
     else open.set(event.task_id, add(found, event));
     if (event.kind === "claimed") open.delete(event.task_id);

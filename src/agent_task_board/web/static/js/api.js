@@ -1,9 +1,9 @@
-/** Calls to the server: one function per method, one error class. */
+/** Calls to the server: one function per HTTP method, one error class. */
 
 let boardTag = "";
 let actor = "";
 
-/** What the server answered instead of doing it; `code` is one of docs/errors.md, or "offline". */
+/** An error answer of the server; `code` is one of docs/errors.md, or "offline". */
 export class Refusal extends Error {
   constructor({ code, message, hint = "", details = {}, status = 0 }) {
     super(message);
@@ -15,7 +15,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The name sent with every write; empty: the server says who it runs as. */
+/** Sets the name sent with every write. If it is empty, the server uses its own actor. */
 export function setActor(name) {
   actor = name;
 }
@@ -35,7 +35,7 @@ export function patch(path, body = {}) {
   return write("PATCH", path, body);
 }
 
-/** The board, or null when nothing changed since the last call; `cost` is the milliseconds that reading it took. */
+/** The board, or null if nothing changed since the last call; `cost` is the parsing time in milliseconds. */
 export async function getBoard() {
   const headers = boardTag ? { "If-None-Match": boardTag } : {};
   const response = await send("/api/board", { headers });
@@ -85,14 +85,14 @@ async function body(response) {
 
 function offline(error) {
   if (error.name === "AbortError") return error;
-  return new Refusal({ code: "offline", message: "The server does not answer.", hint: "Is `atb serve` still running?" });
+  return new Refusal({ code: "offline", message: "The server is not responding.", hint: "Check that `atb serve` is still running." });
 }
 
 function parse(text, status) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Refusal({ code: "internal", message: `The server's answer (HTTP ${status}) cannot be read.`, status });
+    throw new Refusal({ code: "internal", message: `Cannot read the server's response (HTTP ${status}).`, status });
   }
 }
 

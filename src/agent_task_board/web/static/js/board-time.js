@@ -1,8 +1,8 @@
-/** Dates in forms: people write them in the board's zone, whatever zone their browser is in. */
+/** Dates in forms. They are in the board's time zone, not in the browser's. */
 
 import { store } from "./store.js";
 
-/** The zone in which dates are written: the board's, or UTC where this browser does not know that one. */
+/** The zone of dates in forms: the board's, or UTC if this browser does not know it. */
 export function formZone() {
   try {
     Intl.DateTimeFormat("en", { timeZone: store.timezone });
@@ -12,7 +12,7 @@ export function formZone() {
   }
 }
 
-/** An instant as the value of a datetime-local input, in the form's zone; null is the empty value. */
+/** An instant as the value of a datetime-local input, in the form's zone; null becomes the empty string. */
 export function toInput(iso) {
   if (!iso) return "";
   const parts = new Intl.DateTimeFormat("en-US", {
@@ -23,7 +23,7 @@ export function toInput(iso) {
   return `${of("year").padStart(4, "0")}-${of("month")}-${of("day")}T${of("hour")}:${of("minute")}`;
 }
 
-/** What the server is sent for an input's value: without an offset it reads an instant in the board's zone. */
+/** What to send for an input's value. The server reads an instant without an offset in the board's zone. */
 export function fromInput(value) {
   if (!value) return null;
   return formZone() === store.timezone ? value : `${value}+00:00`;

@@ -1,11 +1,11 @@
-/** Numbers for charts: round ticks, days and lengths of time in words; no DOM. */
+/** Numbers for charts: round ticks, and days and durations as text; no DOM. */
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const STEPS = [1, 5, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 3 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 90 * DAY];
 
-/** Ticks from 0 to at least `largest`, whole numbers, about `count` of them. */
+/** About `count` whole-number ticks from 0 to at least `largest`. */
 export function countTicks(largest, count = 4) {
   const rough = Math.max(1, largest / count);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -13,7 +13,7 @@ export function countTicks(largest, count = 4) {
   return upTo(largest, step);
 }
 
-/** Ticks of a length of time in seconds, at steps that people count in. */
+/** Ticks for a duration in seconds, at familiar steps. */
 export function lengthTicks(largest, count = 4) {
   const step = STEPS.find((value) => value * count >= largest) ?? Math.ceil(largest / count / DAY) * DAY;
   return upTo(largest, step);
@@ -25,7 +25,7 @@ function upTo(largest, step) {
   return ticks;
 }
 
-/** A length of time in seconds, in its two largest units: "45 s", "1 h 30 min", "2 d 4 h"; "–" for none. */
+/** A duration in seconds, in its two largest units: "45 s", "1 h 30 min", "2 d 4 h"; "–" for none. */
 export function lengthText(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < MINUTE) return `${Math.round(seconds)} s`;
@@ -40,7 +40,7 @@ function both(large, unit, small, smallUnit) {
   return small ? `${large} ${unit} ${small} ${smallUnit}` : `${large} ${unit}`;
 }
 
-// A day of the board's zone has no instant of its own: it is written as the same day of UTC.
+// A calendar day is not an instant: format it as the same day in UTC.
 const LONG = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", weekday: "short", day: "numeric", month: "short" });
 const SHORT = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" });
 

@@ -1,28 +1,28 @@
-/** A button that puts text on the clipboard and says so. */
+/** A button that copies text to the clipboard. */
 
 import { h, icon } from "./dom.js";
 
-/** `source` gives the text when asked; `label` says what is copied. */
+/** `source()` returns the text; `label` names the button. */
 export function copyButton(source, label) {
-  const said = h("span", { class: "visually-hidden", role: "status" });
+  const status = h("span", { class: "visually-hidden", role: "status" });
   const button = h("button", { type: "button", class: "button button-quiet copy", "aria-label": label, title: label }, icon("copy"));
   let timer;
   button.addEventListener("click", async () => {
     const copied = await toClipboard(source());
-    said.textContent = copied ? "Copied" : "The browser did not allow copying";
+    status.textContent = copied ? "Copied" : "Your browser blocked copying";
     button.dataset.copied = String(copied);
     clearTimeout(timer);
     timer = setTimeout(() => {
-      said.textContent = "";
+      status.textContent = "";
       delete button.dataset.copied;
     }, 2000);
   });
-  return h("span", { class: "copy-field" }, button, said);
+  return h("span", { class: "copy-field" }, button, status);
 }
 
 async function toClipboard(text) {
   try {
-    await navigator.clipboard.writeText(text); // missing where the page came over plain HTTP from another machine
+    await navigator.clipboard.writeText(text); // undefined if the page came over plain HTTP from another machine
     return true;
   } catch {
     return false;

@@ -1,4 +1,4 @@
-/** A chart over days: its marks in SVG, a cursor for pointer and arrow keys that reads out one day, and a table. */
+/** A chart over days: SVG marks, a cursor (pointer or arrow keys) that reads out one day, and a table. */
 
 import { dayText, shortDay } from "./chart-scale.js";
 import { fill, h, svg } from "./dom.js";
@@ -25,12 +25,12 @@ export class DayChart {
    * @param {object} kind what the chart shows:
    *   `title`, `hint`; `ticks(largest)`, `tickText(value)`; `value(day)` the height that must fit (null: none);
    *   `marks(day, place)` SVG of one day, place = {x, width, y(value), base}; `line` joins the values of days;
-   *   `tell(day)` the day in words; `columns` [{head, text(day)}] of the table; `legend` nodes
+   *   `describe(day)` the day in words; `columns` [{head, text(day)}] of the table; `legend` nodes
    */
   constructor(kind) {
     this.#kind = kind;
     this.#plot = h("div", { class: "chart-plot", tabIndex: 0, role: "slider", "aria-label": `${kind.title}: day`, "aria-orientation": "horizontal" }, this.#drawing);
-    const table = h("details", { class: "chart-details" }, h("summary", null, "As a table"), this.#table);
+    const table = h("details", { class: "chart-details" }, h("summary", null, "Show as table"), this.#table);
     this.#foot = h("div", { class: "chart-foot" }, kind.legend, table);
     this.element = h("figure", { class: "panel chart" },
       h("figcaption", { class: "panel-head" }, h("h3", null, kind.title), kind.hint ? h("span", { class: "hint" }, kind.hint) : null),
@@ -44,7 +44,7 @@ export class DayChart {
     new ResizeObserver(() => this.#draw()).observe(this.#plot);
   }
 
-  /** Shows other days. `summary` stands where a day is read out when none is; `lines` are drawn across: {value, css}. */
+  /** Shows other days. `summary` is the text when no day is selected; `lines` are horizontal lines: {value, css}. */
   update({ days, summary, notes = [], lines = [] }) {
     this.#days = days;
     this.#summary = summary;
@@ -107,14 +107,14 @@ export class DayChart {
     this.#point(Math.min(last, Math.max(0, to)));
   }
 
-  /** Reads out the day at an index; null: the summary. */
+  /** Reads out the day at an index; null shows the summary. */
   #point(index) {
     if (!this.#days.length) return;
     this.#cursor = index;
     const day = this.#days[index ?? this.#days.length - 1];
-    const told = `${dayText(day.day)}: ${this.#kind.tell(day)}`;
-    this.#readout.textContent = index === null ? this.#summary : told;
-    const values = { min: 0, max: this.#days.length - 1, now: index ?? this.#days.length - 1, text: told };
+    const text = `${dayText(day.day)}: ${this.#kind.describe(day)}`;
+    this.#readout.textContent = index === null ? this.#summary : text;
+    const values = { min: 0, max: this.#days.length - 1, now: index ?? this.#days.length - 1, text: text };
     for (const [name, value] of Object.entries(values)) this.#plot.setAttribute(`aria-value${name}`, value);
     this.#mark();
   }
@@ -127,7 +127,7 @@ export class DayChart {
   }
 }
 
-/** A line through the days that have a value. */
+/** The path through the days that have a value. */
 function joined(values, middle, y) {
   return values
     .map((value, index) => (value === null ? null : `${middle(index).toFixed(1)} ${y(value).toFixed(1)}`))

@@ -1,4 +1,4 @@
-/** Which tasks and dependencies a picture shows: pure functions over the board's tasks, no DOM. */
+/** Which tasks and dependencies the graph shows: pure functions over the board's tasks, no DOM. */
 
 import { adjacency, components, longestChain, reach, reduced } from "./layout.js";
 import { isFinal } from "./status.js";
@@ -6,23 +6,23 @@ import { isFinal } from "./status.js";
 /** How many tasks are drawn at once. */
 export const LIMIT = 250;
 
-/** With more dependencies than so many per task only those are drawn that no chain of others implies. */
+/** With more dependencies per task than this, those implied by a chain of others are not drawn. */
 const DENSE = 3;
 
 /**
- * Chooses what to draw: unfinished tasks along their dependencies first, the critical path before all, then finished ones.
+ * Chooses what to draw: the critical path first, then other unfinished tasks along their dependencies, then finished ones.
  * @param {Map<string, object>} tasks
  * @param {{finished: boolean, limit?: number}} options
  * @returns {{ids: string[], edges: {from: string, to: string}[], drawn: {from: string, to: string}[], critical: string[], leftOut: number, isolated: number, hidden: number}}
- *   `edges`: all between the ids; `drawn`: those to be drawn; `critical`: the longest chain of unfinished tasks;
- *   `leftOut`: linked tasks beyond the limit; `isolated`: unfinished tasks without any dependency that could be drawn;
- *   `hidden`: finished tasks with dependencies that the switch hides
+ *   `edges`: all edges between the ids; `drawn`: the edges to draw; `critical`: the longest chain of unfinished tasks;
+ *   `leftOut`: number of linked tasks beyond the limit; `isolated`: number of unfinished tasks without drawable dependencies;
+ *   `hidden`: number of finished tasks with dependencies that `finished: false` hides
  */
 export function choose(tasks, { finished, limit = LIMIT }) {
   const links = edgesAmong(tasks);
   const linked = new Set(endsOf(links));
   const isOpen = (id) => !isFinal(tasks.get(id));
-  // What failed or was cancelled still stands in the way of whatever waits for it.
+  // A failed or cancelled task still blocks its dependents.
   const openLinks = links.filter(({ from, to }) => isOpen(to) && tasks.get(from).status !== "done");
   const openIds = endsOf(openLinks);
   const chained = openLinks.filter(({ from }) => isOpen(from));
@@ -52,7 +52,7 @@ export function choose(tasks, { finished, limit = LIMIT }) {
   };
 }
 
-/** All dependencies between the tasks, `from` the one that comes first. */
+/** All dependencies between the tasks; `to` depends on `from`. */
 export function edgesAmong(tasks) {
   const edges = [];
   for (const task of tasks.values()) {
@@ -61,7 +61,7 @@ export function edgesAmong(tasks) {
   return edges;
 }
 
-/** The ids of everything before and after a task along drawn edges, itself included. */
+/** The ids of all tasks before and after a task along the edges, including itself. */
 export function lineage(id, ids, edges) {
   const { before, after } = adjacency(ids, edges);
   return new Set([...reach([id], (at) => before.get(at)), ...reach([id], (at) => after.get(at))]);

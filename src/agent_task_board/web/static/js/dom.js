@@ -1,10 +1,10 @@
-/** The only place that makes elements: text always goes in as text nodes, never as markup. */
+/** The only module that creates elements. Text always becomes text nodes, never markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Makes an element. Props: `class`, `dataset`, `on` ({event: function}), attributes (with a dash, or `role`, `for`,
- * `href`, `list`, `form`), everything else as a property. Children: nodes, strings, numbers, arrays; null and false are skipped.
+ * Creates an element. Props: `class`, `dataset`, `on` ({event: function}), attributes (names with a dash, `role`, `list`,
+ * `form` and names that are not properties); the rest are properties. Children: nodes, strings, numbers, arrays; null and false are skipped.
  */
 export function h(tag, props, ...children) {
   const element = document.createElement(tag);
@@ -20,7 +20,7 @@ export function h(tag, props, ...children) {
   return element;
 }
 
-/** Makes an SVG element; every entry of `attrs` is an attribute, but `on` and `dataset` as in `h`. */
+/** Creates an SVG element. Every entry of `attrs` is an attribute, except `on` and `dataset`, which work as in `h`. */
 export function svg(tag, attrs, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [key, value] of Object.entries(attrs ?? {})) {
@@ -32,13 +32,13 @@ export function svg(tag, attrs, ...children) {
   return element;
 }
 
-/** An icon of icons.svg; hidden from screen readers unless it has a label. */
+/** An icon from icons.svg; hidden from screen readers unless it has a label. */
 export function icon(name, label) {
   const spoken = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
   return svg("svg", { class: "icon", ...spoken }, svg("use", { href: `/static/icons.svg#${name}` }));
 }
 
-/** Replaces what is in an element, with the child rules of `h`. */
+/** Replaces the content of an element; children as for `h`. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
@@ -61,7 +61,7 @@ function isAttribute(element, key) {
   return key.includes("-") || key === "role" || !(key in element) || key === "list" || key === "form";
 }
 
-/** `false` takes an attribute away, except for ARIA states, which have "false" as a value. */
+/** `false` leaves the attribute out, except for ARIA states, which have "false" as a value. */
 function setAttribute(element, key, value) {
   if (value === null || value === undefined) return;
   if (value === false && !key.startsWith("aria-")) return;

@@ -1,4 +1,4 @@
-/** Which tasks are shown: the predicate, and the bar that sets it. The filters themselves live in the address. */
+/** The filter bar and the predicate that it sets. The URL holds the filters. */
 
 import { fill, h, icon } from "./dom.js";
 import { FILTERS, router } from "./router.js";
@@ -6,14 +6,14 @@ import { store } from "./store.js";
 
 const TYPING_PAUSE = 80;
 const CHOICES_PAUSE = 2000;
-const haystacks = new WeakMap();
+const searchTexts = new WeakMap();
 
 /** Whether any filter is set. */
 export function isFiltered(state = router.state) {
   return FILTERS.some((key) => state[key]);
 }
 
-/** A function that tells whether a task passes the filters of `state`. */
+/** A function that returns whether a task passes the filters of `state`. */
 export function predicate(state = router.state) {
   const { queue, tag, overdue } = state;
   const agent = state.agent.toLowerCase();
@@ -30,18 +30,18 @@ function belongsTo(task, agent) {
   return task.claimed_by?.toLowerCase() === agent || task.assignee?.toLowerCase() === agent;
 }
 
-/** Every word must be somewhere in title, id, queue, tags, agent, dedupe key or error. */
+/** Whether every word occurs in the title, id, queue, tags, agents, dedupe key or error. */
 function contains(task, words) {
-  let text = haystacks.get(task);
+  let text = searchTexts.get(task);
   if (text === undefined) {
     const parts = [task.title, task.id, task.queue, task.claimed_by, task.assignee, task.dedupe_key, task.error, ...task.tags];
     text = parts.filter(Boolean).join("\n").toLowerCase();
-    haystacks.set(task, text);
+    searchTexts.set(task, text);
   }
   return words.every((word) => text.includes(word));
 }
 
-/** The bar: search, agent, queue, tag, overdue, clear, and how many tasks pass. */
+/** The bar: search, agent, queue, tag, overdue, clear, and the number of matching tasks. */
 export class Filters extends HTMLElement {
   #search = h("input", { class: "input", id: "search", type: "search", placeholder: "Search tasks", autocomplete: "off", spellcheck: false, "aria-keyshortcuts": "/" });
   #agent = choice("agent", "Agent", "Any agent");
@@ -65,18 +65,18 @@ export class Filters extends HTMLElement {
     });
     this.#listen();
     router.addEventListener("route", () => this.#show());
-    store.addEventListener("tasks", () => this.#choicesSoon());
-    store.addEventListener("agents", () => this.#choicesSoon());
+    store.addEventListener("tasks", () => this.#scheduleChoices());
+    store.addEventListener("agents", () => this.#scheduleChoices());
     this.#show();
   }
 
-  /** Puts the cursor into the search field. */
+  /** Focuses the search field. */
   focusSearch() {
     this.#search.focus();
     this.#search.select();
   }
 
-  /** Says how many tasks pass; the board counts them. */
+  /** Shows how many tasks match; the board counts them. */
   set count({ shown, total }) {
     const number = (value) => value.toLocaleString("en");
     const text = isFiltered() ? `${number(shown)} of ${number(total)} tasks` : `${number(total)} ${total === 1 ? "task" : "tasks"}`;
@@ -106,7 +106,7 @@ export class Filters extends HTMLElement {
     this.#overdue.addEventListener("click", () => router.go({ overdue: router.state.overdue ? "" : "1" }));
     this.#clear.addEventListener("click", () => {
       router.go(Object.fromEntries(FILTERS.map((key) => [key, ""])));
-      // The button goes away under the focus.
+      // The focused button is about to be hidden.
       document.querySelector("#main").focus();
     });
   }
@@ -124,29 +124,29 @@ export class Filters extends HTMLElement {
     this.classList.toggle("is-filtered", isFiltered());
   }
 
-  #choicesSoon() {
+  #scheduleChoices() {
     if (this.#choicesTimer) return;
     this.#choicesTimer = setTimeout(() => {
       this.#choicesTimer = 0;
-      this.#readChoices();
+      this.#updateChoices();
     }, this.#queue.select.options.length > 1 ? CHOICES_PAUSE : 0);
   }
 
-  #readChoices() {
+  #updateChoices() {
     const queues = new Set();
     const tags = new Set();
     const agents = new Map();
-    const meet = (name) => name && !agents.has(name.toLowerCase()) && agents.set(name.toLowerCase(), name);
-    for (const name of store.agents.keys()) meet(name);
+    const addAgent = (name) => name && !agents.has(name.toLowerCase()) && agents.set(name.toLowerCase(), name);
+    for (const name of store.agents.keys()) addAgent(name);
     for (const task of store.sorted) {
       queues.add(task.queue);
       for (const tag of task.tags) tags.add(tag);
-      meet(task.claimed_by);
-      meet(task.assignee);
+      addAgent(task.claimed_by);
+      addAgent(task.assignee);
     }
-    offer(this.#agent.select, [...agents.values()]);
-    offer(this.#queue.select, [...queues]);
-    offer(this.#tag.select, [...tags]);
+    setChoices(this.#agent.select, [...agents.values()]);
+    setChoices(this.#queue.select, [...queues]);
+    setChoices(this.#tag.select, [...tags]);
     this.#show();
   }
 }
@@ -156,8 +156,8 @@ function choice(key, label, any) {
   return { select, label: h("span", { class: "filter-choice" }, h("label", { class: "visually-hidden", for: `filter-${key}` }, label), select, icon("chevron-down")) };
 }
 
-/** An open list must not change under the pointer, so equal choices leave it alone. */
-function offer(select, values) {
+/** Sets the choices. Leaves equal ones alone, because an open list must not change under the pointer. */
+function setChoices(select, values) {
   values.sort((a, b) => a.localeCompare(b));
   const [any, ...others] = select.options;
   if (others.length === values.length && others.every((option, index) => option.value === values[index])) return;

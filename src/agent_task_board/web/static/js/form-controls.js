@@ -1,4 +1,4 @@
-/** The controls of the task form, one per field: each draws itself, reads its value, shows what is wrong with it. */
+/** The controls of the task form, one per field: each renders itself, reads its value and shows its error. */
 
 import { formZone, fromInput, toInput } from "./board-time.js";
 import { h } from "./dom.js";
@@ -6,55 +6,55 @@ import "./elements/chips-field.js";
 import "./elements/dependency-field.js";
 import { store } from "./store.js";
 
-/** A value that cannot be sent; the message stands at its field. */
-export class WrongValue extends Error {}
+/** A value that cannot be sent; the field shows the message. */
+export class InvalidValue extends Error {}
 
 /**
- * Every field that can be edited, in the order of the form. `kind` chooses the control; `long` fields take the whole width.
+ * The fields that can be edited, in form order. `kind` selects the control; `long` fields take the full width.
  */
 export const FIELDS = [
   { name: "title", label: "Title", kind: "line", long: true, required: true },
-  { name: "body", label: "Description", kind: "text", rows: 8, long: true, hint: "Markdown" },
+  { name: "body", label: "Description", kind: "text", rows: 8, long: true, hint: "Supports Markdown" },
   { name: "queue", label: "Queue", kind: "line", suggestions: () => new Set(store.sorted.map((task) => task.queue)), empty: "default", placeholder: "default" },
-  { name: "priority", label: "Priority", kind: "number", min: -1_000_000, max: 1_000_000, hint: "Larger is claimed first", empty: 0, placeholder: "0" },
-  { name: "assignee", label: "Assignee", kind: "line", suggestions: () => store.agents.keys(), hint: "Empty: any agent", empty: null },
-  { name: "tags", label: "Tags", kind: "tags", hint: "Enter or a comma adds one" },
+  { name: "priority", label: "Priority", kind: "number", min: -1_000_000, max: 1_000_000, hint: "Higher numbers are claimed first", empty: 0, placeholder: "0" },
+  { name: "assignee", label: "Assignee", kind: "line", suggestions: () => store.agents.keys(), hint: "Leave empty for any agent", empty: null },
+  { name: "tags", label: "Tags", kind: "tags", hint: "Press Enter or comma to add a tag" },
   { name: "due_at", label: "Deadline", kind: "instant" },
   { name: "not_before", label: "Not before", kind: "instant" },
-  { name: "blocked_by", label: "Waits for", kind: "dependencies", long: true, hint: "It stays blocked until all of these are done" },
-  { name: "max_attempts", label: "Attempts allowed", kind: "number", min: 1, max: 1000, empty: null },
-  { name: "dedupe_key", label: "Dedupe key", kind: "line", hint: "One unfinished task may hold it", empty: null },
-  { name: "params", label: "Params", kind: "json", rows: 4, long: true, hint: "A JSON object for whoever does the work" },
-  { name: "needs_approval", label: "Needs approval when handed in", kind: "switch", long: true },
+  { name: "blocked_by", label: "Depends on", kind: "dependencies", long: true, hint: "Blocked until all of these tasks are done" },
+  { name: "max_attempts", label: "Attempt limit", kind: "number", min: 1, max: 1000, empty: null },
+  { name: "dedupe_key", label: "Dedupe key", kind: "line", hint: "At most one unfinished task can have it", empty: null },
+  { name: "params", label: "Params", kind: "json", rows: 4, long: true, hint: "JSON object with input for the agent" },
+  { name: "needs_approval", label: "Needs approval", kind: "switch", long: true },
 ];
 
-/** How a field is called when the server speaks of it. */
+/** Field names that the server spells differently. */
 const SERVER_NAMES = { depends_on: "blocked_by" };
 
-/** The control for a name that the server used in `details.field`, or undefined. */
+/** The control for the name in a server error's `details.field`, or undefined. */
 export function controlFor(controls, name) {
   return controls.get(SERVER_NAMES[name] ?? name);
 }
 
-/** {node, input, read(), write(value), complain(text)} for a field; `self` is the id of the task being edited. */
-export function makeControl(field, { self = null } = {}) {
+/** {node, input, read(), write(value), setError(text)} for a field; `self` is the id of the task being edited. */
+export function createControl(field, { self = null } = {}) {
   const id = `form-${field.name}`;
-  const said = h("p", { class: "field-error", id: `${id}-error`, role: "alert", hidden: true });
-  const hintText = field.kind === "instant" ? `${formZone()} time` : field.hint;
+  const error = h("p", { class: "field-error", id: `${id}-error`, role: "alert", hidden: true });
+  const hintText = field.kind === "instant" ? `Time zone: ${formZone()}` : field.hint;
   const hint = hintText && h("p", { class: "hint", id: `${id}-hint` }, hintText);
-  const describedBy = [hint && hint.id, said.id].filter(Boolean).join(" ");
+  const describedBy = [hint && hint.id, error.id].filter(Boolean).join(" ");
   const control = KINDS[field.kind](field, id, describedBy, self);
   const label = h("label", { for: id }, field.label);
   const node = field.kind === "switch"
-    ? h("div", { class: "field field-switch is-long" }, control.element, label, said)
-    : h("div", { class: field.long ? "field is-long" : "field" }, label, control.element, hint, said);
-  const complain = (text) => {
-    said.textContent = text ?? "";
-    said.hidden = !text;
+    ? h("div", { class: "field field-switch is-long" }, control.element, label, error)
+    : h("div", { class: field.long ? "field is-long" : "field" }, label, control.element, hint, error);
+  const setError = (text) => {
+    error.textContent = text ?? "";
+    error.hidden = !text;
     control.input.setAttribute("aria-invalid", String(Boolean(text)));
   };
-  node.addEventListener("input", () => complain(null));
-  return { ...control, node, complain };
+  node.addEventListener("input", () => setError(null));
+  return { ...control, node, setError };
 }
 
 const KINDS = {
@@ -67,7 +67,7 @@ const KINDS = {
       input,
       read() {
         const text = input.value.trim();
-        if (!text && field.required) throw new WrongValue(`${field.label} must not be empty.`);
+        if (!text && field.required) throw new InvalidValue(`${field.label} is required.`);
         return text || (field.empty === undefined ? "" : field.empty);
       },
       write: (value) => { input.value = value ?? ""; },
@@ -85,11 +85,11 @@ const KINDS = {
       element: input,
       input,
       read() {
-        if (input.validity.badInput) throw new WrongValue("This is no number.");
+        if (input.validity.badInput) throw new InvalidValue("Enter a number.");
         if (input.value === "") return field.empty;
         const number = Number(input.value);
         if (!Number.isInteger(number) || number < field.min || number > field.max) {
-          throw new WrongValue(`A whole number from ${field.min.toLocaleString()} to ${field.max.toLocaleString()}.`);
+          throw new InvalidValue(`Enter a whole number from ${field.min.toLocaleString()} to ${field.max.toLocaleString()}.`);
         }
         return number;
       },
@@ -103,7 +103,7 @@ const KINDS = {
       element: input,
       input,
       read() {
-        if (input.validity.badInput) throw new WrongValue("Give both the date and the time, or neither.");
+        if (input.validity.badInput) throw new InvalidValue("Enter both a date and a time, or clear the field.");
         return fromInput(input.value);
       },
       write: (value) => { input.value = toInput(value); },
@@ -124,7 +124,7 @@ const KINDS = {
       element,
       input: element.querySelector("input"),
       read() {
-        if (element.unfinished) throw new WrongValue("Choose a task from the list, or empty the search.");
+        if (element.unfinished) throw new InvalidValue("Choose a task from the list, or clear the search.");
         return element.values;
       },
       write: (value) => { element.values = value ?? []; },
@@ -153,16 +153,16 @@ function readObject(text) {
   try {
     value = JSON.parse(text, exactNumber);
   } catch (error) {
-    throw error instanceof WrongValue ? error : new WrongValue(`This is no JSON: ${error.message}`);
+    throw error instanceof InvalidValue ? error : new InvalidValue(`Invalid JSON: ${error.message}`);
   }
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new WrongValue("Params must be a JSON object: { … }");
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw new InvalidValue("Params must be a JSON object: { … }");
   return value;
 }
 
-/** A browser rounds whole numbers beyond 2^53: it must say so instead of sending another number. */
+/** Browsers round whole numbers beyond 2^53: show an error instead of sending a different number. */
 function exactNumber(_, value) {
   if (typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value)) {
-    throw new WrongValue(`A browser cannot hold ${value.toLocaleString()} exactly: write it as text, or use the CLI.`);
+    throw new InvalidValue(`Browsers cannot store ${value.toLocaleString()} exactly. Enter it as a string, or use the CLI.`);
   }
   return value;
 }

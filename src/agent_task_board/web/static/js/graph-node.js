@@ -1,4 +1,4 @@
-/** How one task and one dependency look in the dependency graph. */
+/** Draws one task and one dependency of the dependency graph. */
 
 import { svg } from "./dom.js";
 import { router } from "./router.js";
@@ -11,12 +11,12 @@ const TEXT_WIDTH = SIZE.width - TEXT_LEFT - 12;
 const TITLE = "500 13px";
 const META = "400 11px";
 
-/** The link that stands for a task; `draw` fills it. */
+/** The link that represents a task; `draw` fills it. */
 export function nodeLink(task) {
   return svg("a", { class: "graph-node", href: router.href({ task: task.id }), tabindex: "-1", dataset: { id: task.id } });
 }
 
-/** Draws a task into its link. `counts` tell how many it waits for and how many wait for it. */
+/** Draws a task into its link. `waitsFor` and `neededBy` count its unfinished dependencies and its dependents. */
 export function draw(link, task, { critical, faded, waitsFor, neededBy }) {
   const status = statusOf(task);
   const classes = ["graph-node", status.css];
@@ -24,7 +24,7 @@ export function draw(link, task, { critical, faded, waitsFor, neededBy }) {
   if (task.status === "done" || task.status === "cancelled") classes.push("is-finished");
   if (faded) classes.push("is-faded");
   link.setAttribute("class", classes.join(" "));
-  link.setAttribute("aria-label", spoken(task, status, { critical, waitsFor, neededBy }));
+  link.setAttribute("aria-label", accessibleName(task, status, { critical, waitsFor, neededBy }));
   const title = wrap(task.title, 2, TITLE);
   const first = title.length === 1 ? 30 : 22;
   link.replaceChildren(
@@ -37,7 +37,7 @@ export function draw(link, task, { critical, faded, waitsFor, neededBy }) {
   );
 }
 
-/** The path of a dependency through the places given, with an open arrowhead at its end. */
+/** The path of a dependency through the given points, with an open arrowhead at its end. */
 export function edgePath(points) {
   const parts = [`M${at(points[0])}`];
   for (let index = 1; index < points.length; index += 1) {
@@ -57,24 +57,28 @@ function at({ x, y }) {
 function meta(task, status, waitsFor) {
   const parts = [status.label];
   if (isHeld(task) && task.progress != null) parts.push(`${task.progress}\u00a0%`);
-  if (task.claimed_by && !isFinal(task)) parts.push(task.lease_expired ? `${task.claimed_by}, silent` : task.claimed_by);
-  else if (status.css === "is-blocked") parts.push(`waits for ${waitsFor}`);
+  if (task.claimed_by && !isFinal(task)) parts.push(task.lease_expired ? `${task.claimed_by}, lease expired` : task.claimed_by);
+  else if (status.css === "is-blocked") parts.push(`waiting for ${waitsFor}`);
   if (task.overdue) parts.push("overdue");
   return parts.join(" · ");
 }
 
-function spoken(task, status, { critical, waitsFor, neededBy }) {
+function accessibleName(task, status, { critical, waitsFor, neededBy }) {
   const parts = [task.title, status.label.toLowerCase()];
-  if (waitsFor) parts.push(`waits for ${waitsFor}`);
-  if (neededBy) parts.push(`${neededBy} ${neededBy === 1 ? "waits" : "wait"} for it`);
+  if (waitsFor) parts.push(`waiting for ${tasks(waitsFor)}`);
+  if (neededBy) parts.push(`needed by ${tasks(neededBy)}`);
   if (critical) parts.push("on the critical path");
   return parts.join(", ");
+}
+
+function tasks(count) {
+  return `${count} ${count === 1 ? "task" : "tasks"}`;
 }
 
 let canvas = null;
 const wrapped = new Map();
 
-/** Text in at most `lines` lines of the node's width; what does not fit ends in "…". */
+/** Text wrapped to the node's width, in at most `lines` lines; longer text ends in "…". */
 function wrap(text, lines, font) {
   const key = `${font} ${text}`;
   if (wrapped.size > 5000) wrapped.clear();
@@ -109,7 +113,7 @@ function broken(text, lines, width) {
   return found.length ? found : [""];
 }
 
-/** How many characters fit; a text that fits as a whole needs no room for its ending. */
+/** How many characters fit. Room for `ending` is needed only if the text does not fit as a whole. */
 function fitting(text, width, ending) {
   if (width(text) <= TEXT_WIDTH) return text.length;
   let low = 0;
@@ -119,6 +123,6 @@ function fitting(text, width, ending) {
     if (width(text.slice(0, middle) + ending) <= TEXT_WIDTH) low = middle;
     else high = middle - 1;
   }
-  // Never between the two halves of one character.
+  // Do not split a surrogate pair.
   return /[\uD800-\uDBFF]$/.test(text.slice(0, low)) ? low - 1 : low;
 }

@@ -1,14 +1,14 @@
-/** JSON for people: a tree that folds, drawn only as far as it is open. */
+/** JSON as a folding tree; only its open parts are rendered. */
 
 import { h } from "./dom.js";
 import { copyButton } from "./copy-button.js";
 
-const ROWS = 100; // entries of one object or list until more are asked for
-const TEXT = 600; // characters of one text until the rest is asked for
+const ROWS = 100; // entries of one object or list shown at first
+const TEXT = 600; // characters of one string shown at first
 const OPEN_LEVELS = 2;
 const OPEN_ENTRIES = 12;
 
-/** A JSON value as a tree with a copy button; `label` names the value to people who cannot see where it stands. */
+/** A JSON value as a tree with a copy button; `label` names the value for screen readers. */
 export function jsonView(value, { label = "JSON" } = {}) {
   const source = () => JSON.stringify(value, null, 2);
   const body = isNested(value) ? entries(value, 0) : h("p", { class: "json-lone" }, ...leaf(value));
@@ -51,7 +51,7 @@ function entry(key, value, level, inList) {
   const name = h("span", { class: inList ? "json-index" : "json-key", dir: "auto" }, key);
   if (!isNested(value)) return h("li", {}, name, " ", ...leaf(value));
   const count = Object.keys(value).length;
-  const size = Array.isArray(value) ? `${count} in a list` : `${count} ${count === 1 ? "field" : "fields"}`;
+  const size = Array.isArray(value) ? `${count} ${count === 1 ? "item" : "items"}` : `${count} ${count === 1 ? "field" : "fields"}`;
   const fold = h("details", {}, h("summary", {}, name, " ", h("span", { class: "json-size" }, size)));
   const draw = () => {
     if (fold.open && !fold.querySelector("ul")) fold.append(entries(value, level + 1));
@@ -64,13 +64,13 @@ function entry(key, value, level, inList) {
 
 function leaf(value) {
   if (typeof value === "string") return text(value);
-  const shown = JSON.stringify(value); // also of an empty list or object
+  const shown = JSON.stringify(value); // includes empty lists and objects
   const kind = value === null ? "null" : typeof value;
   return [h("span", { class: `json-${kind}` }, shown)];
 }
 
 function text(value) {
-  if (value === "") return [h("span", { class: "json-null" }, "empty text")];
+  if (value === "") return [h("span", { class: "json-null" }, "empty string")];
   const part = h("span", { class: "json-string", dir: "auto" }, value.slice(0, TEXT));
   if (value.length <= TEXT) return [part];
   const show = h("button", { type: "button", class: "button button-quiet" }, `Show all ${value.length.toLocaleString()} characters`);

@@ -1,4 +1,4 @@
-/** One registry of shortcuts, and the dialog that lists them. */
+/** The registry of shortcuts, and the dialog that lists them. */
 
 import { h, icon } from "./dom.js";
 
@@ -11,8 +11,8 @@ let prefixAt = 0;
 let dialog = null;
 
 /**
- * Registers a shortcut: one key ("n", "/"), or two after each other ("g b"). `group` is a heading of the list;
- * `aliases` do the same; `anywhere`: while a dialog is open, too. A function that returns false lets the key through.
+ * Registers a shortcut: one key ("n", "/"), or two in sequence ("g b"). `group` is a heading of the list; `aliases` are
+ * further keys; `anywhere` makes it work while a dialog is open. If `action` returns false, the browser handles the key.
  */
 export function shortcut(keys, label, action, { group = "Page", aliases = [], anywhere = false } = {}) {
   const entry = { keys, label, action, group, aliases, anywhere };
@@ -21,8 +21,8 @@ export function shortcut(keys, label, action, { group = "Page", aliases = [], an
 
 /** Starts listening; registers "?" itself. */
 export function startKeyboard() {
-  shortcut("?", "This list", showShortcuts, { group: "Page" });
-  shortcut("Esc", "Close what is open", () => false, { group: "Page" });
+  shortcut("?", "Show this list", showShortcuts, { group: "Page" });
+  shortcut("Esc", "Close the open dialog or panel", () => false, { group: "Page" });
   document.addEventListener("keydown", pressed);
 }
 

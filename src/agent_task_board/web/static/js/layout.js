@@ -1,20 +1,20 @@
 /**
- * Layered layout of a directed graph without circles: pure functions, no DOM.
- * Layers run from left to right, whatever comes first stands left; long edges run through dummy nodes.
+ * Layered layout of a directed acyclic graph: pure functions, no DOM.
+ * Layers run from left to right along the edges; long edges pass through dummy nodes.
  */
 
 const SWEEPS = 8;
 
-/** Dummies of one part; edges beyond that run straight and do not count in the order. */
-const DUMMIES = 6000;
+/** Maximum number of dummy nodes per part. Further edges run straight and do not influence the order. */
+const MAX_DUMMIES = 6000;
 
 /**
- * Places nodes and edges; parts that are not connected are laid out by themselves and packed into shelves.
+ * Places nodes and edges. Each connected part is laid out on its own; the parts are then packed into rows.
  * @param {string[]} ids
- * @param {{from: string, to: string}[]} edges `from` stands left of `to`; both ends must be among the ids
- * @param {{width: number, height: number, gapX?: number, gapY?: number, aspect?: number}} size of every node; the shape aimed at
+ * @param {{from: string, to: string}[]} edges `from` is left of `to`; both must be among the ids
+ * @param {{width: number, height: number, gapX?: number, gapY?: number, aspect?: number}} size of every node; target aspect ratio
  * @returns {{nodes: Map<string, {x: number, y: number, layer: number}>, edges: {from: string, to: string, points: {x: number, y: number}[]}[], width: number, height: number}}
- *   `x`, `y` is a node's upper left corner; `points` are the right edge of one node, the places passed, the left edge of the other
+ *   `x`, `y` is a node's upper left corner; `points` run from the right edge of one node to the left edge of the other
  */
 export function layout(ids, edges, { width, height, gapX = 64, gapY = 16, aspect = 1.6 }) {
   const size = { width, height, gapX, gapY };
@@ -38,7 +38,7 @@ export function components(ids, edges) {
   return found.sort((one, other) => other.ids.length - one.ids.length);
 }
 
-/** Everything that can be reached from some nodes, themselves included, nearest first, at most `limit` of it. */
+/** The nodes reachable from `start`, including `start`, nearest first, at most `limit`. */
 export function reach(start, next, limit = Infinity) {
   const seen = new Set(start);
   for (const id of seen) {
@@ -61,7 +61,7 @@ export function adjacency(ids, edges) {
   return { before, after };
 }
 
-/** The nodes in an order in which whatever comes first stands first; nodes on a circle are left out. */
+/** The nodes in topological order; nodes on or after a cycle are left out. */
 export function topological(ids, { before, after }) {
   const open = new Map(ids.map((id) => [id, before.get(id).length]));
   const order = ids.filter((id) => open.get(id) === 0);
@@ -92,11 +92,11 @@ export function longestChain(ids, edges) {
   return chain.reverse();
 }
 
-/** The edges without those that a longer path implies. */
+/** The edges that no longer path implies (the transitive reduction). */
 export function reduced(ids, edges) {
   const near = adjacency(ids, edges);
   const order = topological(ids, near);
-  const place = placesIn(order);
+  const place = positions(order);
   const reached = new Map();
   const kept = new Set();
   for (const id of order.toReversed()) {
@@ -115,12 +115,12 @@ export function reduced(ids, edges) {
 function place(ids, edges, size) {
   const { rank, order } = ranks(ids, edges);
   const { layers, chains, before, after } = withDummies(order, edges, rank);
-  untangle(layers, before, after);
+  reduceCrossings(layers, before, after);
   const y = heights(layers, before, after, size);
   return measure(ids, chains, rank, y, size);
 }
 
-/** The layer of each node: the longest path that leads to it; a node with nothing before it moves up to what follows. */
+/** The layer of each node: the length of the longest path to it. A node without predecessors moves next to its successors. */
 function ranks(ids, edges) {
   const near = adjacency(ids, edges);
   const order = topological(ids, near);
@@ -135,19 +135,19 @@ function ranks(ids, edges) {
   return { rank, order };
 }
 
-/** Layers of nodes and, for edges over more than one layer, dummies (objects) in between. */
+/** Layers of nodes. Edges that span several layers get dummy nodes (objects) in between. */
 function withDummies(order, edges, rank) {
   const layers = [];
   const before = new Map();
   const after = new Map();
-  const put = (item, layer) => {
+  const addTo = (item, layer) => {
     (layers[layer] ??= []).push(item);
     before.set(item, []);
     after.set(item, []);
   };
-  for (const id of order) put(id, rank.get(id));
+  for (const id of order) addTo(id, rank.get(id));
   const chains = [];
-  let room = DUMMIES;
+  let room = MAX_DUMMIES;
   for (const { from, to } of edges) {
     if (!rank.has(from) || !rank.has(to)) continue;
     const between = rank.get(to) - rank.get(from) - 1;
@@ -159,7 +159,7 @@ function withDummies(order, edges, rank) {
     const chain = [from];
     for (let layer = rank.get(from) + 1; layer < rank.get(to); layer += 1) {
       const dummy = { layer };
-      put(dummy, layer);
+      addTo(dummy, layer);
       chain.push(dummy);
     }
     chain.push(to);
@@ -172,8 +172,8 @@ function withDummies(order, edges, rank) {
   return { layers, chains, before, after };
 }
 
-/** Orders each layer by the mean place of its neighbours, to and fro, and keeps the order with the fewest crossings. */
-function untangle(layers, before, after) {
+/** Orders each layer by the mean position of its neighbours, in alternating sweeps, and keeps the order with the fewest crossings. */
+function reduceCrossings(layers, before, after) {
   let best = layers.map((layer) => [...layer]);
   let fewest = Infinity;
   for (let sweep = 0; sweep <= SWEEPS && fewest > 0; sweep += 1) {
@@ -186,7 +186,7 @@ function untangle(layers, before, after) {
     const last = layers.length - 1;
     for (let step = 1; step <= last; step += 1) {
       const at = down ? step : last - step;
-      const place = placesIn(layers[down ? at - 1 : at + 1]);
+      const place = positions(layers[down ? at - 1 : at + 1]);
       const near = down ? before : after;
       const wanted = new Map(layers[at].map((item, index) => [item, mean(near.get(item).map((other) => place.get(other)), index)]));
       layers[at].sort((one, other) => wanted.get(one) - wanted.get(other));
@@ -200,14 +200,14 @@ function untangle(layers, before, after) {
 function countCrossings(layers, after) {
   let count = 0;
   for (let at = 0; at + 1 < layers.length; at += 1) {
-    const place = placesIn(layers[at + 1]);
+    const place = positions(layers[at + 1]);
     const ends = layers[at].flatMap((item) => after.get(item).map((other) => place.get(other)).sort((one, other) => one - other));
     count += inversions(ends, layers[at + 1].length);
   }
   return count;
 }
 
-/** How many pairs stand in the wrong order, counted with a tree of sums. */
+/** The number of inverted pairs, counted with a Fenwick tree. */
 function inversions(values, size) {
   const sums = new Int32Array(size + 1);
   let count = 0;
@@ -220,7 +220,7 @@ function inversions(values, size) {
   return count;
 }
 
-/** The middle of each item, top to bottom: near its neighbours, in the layer's order, never overlapping. */
+/** The vertical centre of each item: near its neighbours, in the layer's order, without overlap. */
 function heights(layers, before, after, { height, gapY }) {
   const tall = (item) => (typeof item === "string" ? height + gapY : gapY);
   const y = new Map();
@@ -239,22 +239,22 @@ function heights(layers, before, after, { height, gapY }) {
         const near = sweep < SWEEPS - 2 ? (down ? before : after).get(item) : [...before.get(item), ...after.get(item)];
         return mean(near.map((other) => y.get(other)), y.get(item));
       });
-      settle(layer, wanted, tall).forEach((value, index) => y.set(layer[index], value));
+      resolveOverlaps(layer, wanted, tall).forEach((value, index) => y.set(layer[index], value));
     }
   }
   return y;
 }
 
 /**
- * The places nearest to those wanted (least squares) that keep the order and the distances:
- * neighbours that would overlap are merged into a block, which stands at the mean of what its members want.
+ * The positions closest to the wanted ones (least squares) that keep the order and the distances.
+ * Neighbours that would overlap merge into a block, placed at the mean of its members' wanted positions.
  */
-function settle(layer, wanted, tall) {
+function resolveOverlaps(layer, wanted, tall) {
   const offsets = [0];
   for (let at = 1; at < layer.length; at += 1) offsets.push(offsets[at - 1] + (tall(layer[at - 1]) + tall(layer[at])) / 2);
   const blocks = [];
   layer.forEach((item, index) => {
-    // A dummy pulls harder, so that long edges run straight.
+    // Dummies weigh more, so that long edges run straight.
     const weight = typeof item === "string" ? 1 : 4;
     let block = { sum: (wanted[index] - offsets[index]) * weight, weight, count: 1 };
     while (blocks.length && blocks.at(-1).sum / blocks.at(-1).weight >= block.sum / block.weight) {
@@ -287,7 +287,7 @@ function measure(ids, chains, rank, y, { width, height, gapX }) {
   return { nodes, edges, width: columns * step - gapX, height: bottom - top };
 }
 
-/** Puts the parts side by side on shelves, so that the whole has about the shape asked for. */
+/** Packs the parts into rows, so that the whole has about the target aspect ratio. */
 function pack(parts, { gap, aspect }) {
   const area = parts.reduce((sum, part) => sum + (part.width + gap) * (part.height + gap), 0);
   const room = Math.max(Math.sqrt(area * aspect), ...parts.map((part) => part.width), 0);
@@ -313,7 +313,7 @@ function pack(parts, { gap, aspect }) {
   return whole;
 }
 
-function placesIn(layer) {
+function positions(layer) {
   return new Map(layer.map((item, index) => [item, index]));
 }
 

@@ -1,8 +1,8 @@
-/** Parts of an open page that are drawn anew while somebody reads it. */
+/** Parts of an open page that are redrawn while a person reads it. */
 
 import { fill } from "./dom.js";
 
-/** Replaces what is in an element; the focus stays on the same link or control, if it is still there. */
+/** Replaces the content of an element; the focus stays on the same link or control if it still exists. */
 export function swap(element, ...nodes) {
   const active = element.contains(document.activeElement) && document.activeElement !== element ? keyOf(document.activeElement) : null;
   fill(element, ...nodes);
@@ -20,8 +20,8 @@ function keyOf(node) {
   return node.getAttribute("href") ?? node.getAttribute("aria-label") ?? node.textContent;
 }
 
-/** Remembers JSON values by name; `changed(name, value)` says whether a value differs from the last one. */
-export class Seen {
+/** Remembers JSON values by name; `changed(name, value)` returns whether a value differs from the last one. */
+export class LastValues {
   #texts = new Map();
 
   changed(name, value) {

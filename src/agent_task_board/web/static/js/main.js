@@ -1,4 +1,4 @@
-/** Boot: defines the elements, switches views, registers the shortcuts, starts polling. */
+/** Startup: defines the elements, switches views, registers the shortcuts, starts polling. */
 
 import { startAnnounce } from "./announce.js";
 import "./filters.js";
@@ -14,14 +14,14 @@ import "./elements/toast.js";
 const VIEWS = ["board", "graph", "flow"];
 const board = document.querySelector("atb-board");
 
-/** Shows the view that the address names. */
+/** Shows the view that the URL names. */
 function showView() {
   for (const view of VIEWS) document.querySelector(`atb-${view}`).hidden = view !== router.state.view;
   document.querySelector("atb-filters").hidden = router.state.view === "flow";
   document.documentElement.dataset.view = router.state.view;
 }
 
-/** Moves among the cards; arrows are let through where they have a meaning of their own. */
+/** Moves the focus between cards. Returns false where arrow keys have another meaning. */
 function step(key, down, right = 0) {
   const { activeElement } = document;
   const free = activeElement === document.body || activeElement?.id === "main" || board.contains(activeElement);
@@ -39,8 +39,8 @@ shortcut("g f", "Flow", go({ view: "flow" }), { group: "Go to" });
 shortcut("a", "Activity", toggleActivity, { group: "Go to" });
 shortcut("j", "Next card", (key) => step(key, 1), { group: "Tasks", aliases: ["ArrowDown"] });
 shortcut("k", "Previous card", (key) => step(key, -1), { group: "Tasks", aliases: ["ArrowUp"] });
-shortcut("ArrowLeft", "Column to the left", (key) => step(key, 0, -1), { group: "Tasks" });
-shortcut("ArrowRight", "Column to the right", (key) => step(key, 0, 1), { group: "Tasks" });
+shortcut("ArrowLeft", "Previous column", (key) => step(key, 0, -1), { group: "Tasks" });
+shortcut("ArrowRight", "Next column", (key) => step(key, 0, 1), { group: "Tasks" });
 shortcut("Enter", "Open the card", () => false, { group: "Tasks" });
 shortcut("n", "New task", () => !store.readOnly && void router.go({ new: "1", task: "" }), { group: "Tasks" });
 shortcut("/", "Search", () => document.querySelector("atb-filters").focusSearch(), { group: "Tasks" });
@@ -52,5 +52,5 @@ startNotify();
 startAnnounce(document.querySelector("#announcer"));
 store.start();
 
-// What the first paint does not need is fetched while the board is on its way.
+// Load what the first paint does not need while the board is loading.
 for (const name of ["task-dialog", "new-task", "activity", "graph", "flow"]) import(`./elements/${name}.js`);

@@ -1,13 +1,13 @@
-/** Markdown within a line: code, emphasis, links. One pass; every step back is bounded, so hostile text costs no more. */
+/** Inline Markdown: code, emphasis, links. One pass with bounded backtracking, so hostile text costs no more. */
 
 import { h } from "./dom.js";
 
-const NESTING = 16; // emphasis within emphasis
-const ADDRESS = 2048; // the longest "(https://…)" that is looked at
+const NESTING = 16; // maximum levels of emphasis within emphasis
+const ADDRESS = 2048; // longest "(https://…)" recognized
 const ESCAPABLE = /[!-/:-@[-`{-~]/;
 const SPACE = /\s/u;
 const PUNCTUATION = /[\p{P}\p{S}]/u;
-// Chinese and Japanese put no spaces around emphasis: a letter of theirs bounds it as punctuation does.
+// Chinese and Japanese have no spaces around emphasis: their characters delimit it as punctuation does.
 const BOUNDARY = /[\s\p{P}\p{S}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
 const BARE_LINK = /https?:\/\/[^\s<>"'`\]\\]+/iy;
 const ANGLE_LINK = /<(https?:\/\/[^\s<>]{1,2000})>/iy;
@@ -18,7 +18,7 @@ export function inline(text) {
   return new Scanner(text).scan();
 }
 
-/** A link to another site, or null when the address is none that may be followed. */
+/** A link to another site, or null if the address is not http(s). */
 export function webLink(address, ...children) {
   let url;
   try {
@@ -30,7 +30,7 @@ export function webLink(address, ...children) {
   return h("a", { href: url.href, title: url.href, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
 
-/** Puts what is in an element into its place. (Spread arguments would overflow the stack where there is very much.) */
+/** Replaces an element by its children. (A call with spread arguments would overflow the stack for very many.) */
 export function unwrap(element) {
   while (element.firstChild) element.before(element.firstChild);
   element.remove();
@@ -39,11 +39,11 @@ export function unwrap(element) {
 class Scanner {
   constructor(text) {
     this.text = text;
-    this.out = []; // strings, elements, and marks that may still become emphasis or a link
-    this.openers = []; // emphasis marks that wait for their end, as indices into out
-    this.floor = {}; // per mark: no opener below this height of the stack
-    this.brackets = []; // indices into out of "["
-    this.depths = new Map(); // of the elements in out
+    this.out = []; // strings, elements, and markers that may still become emphasis or a link
+    this.openers = []; // indices in `out` of open emphasis markers
+    this.floor = {}; // per marker: no opener below this height of the stack
+    this.brackets = []; // indices in `out` of "["
+    this.depths = new Map(); // nesting depth of the elements in `out`
     this.ticks = null;
     this.parens = null;
     this.plain = 0;
@@ -60,7 +60,7 @@ class Scanner {
     return this.out.map(asNode);
   }
 
-  /** Handle what starts here; true when it moved on by itself. */
+  /** Handles the markup that starts here; returns true if it advanced. */
   step(char) {
     switch (char) {
       case "\\": return this.escape();
@@ -79,7 +79,7 @@ class Scanner {
     }
   }
 
-  /** Put the plain text before this place into the output, and go on behind what stands here. */
+  /** Outputs the plain text before this position, then skips `length` characters. */
   skip(length) {
     if (this.at > this.plain) this.out.push(this.text.slice(this.plain, this.at));
     this.at += length;
@@ -129,7 +129,7 @@ class Scanner {
     return true;
   }
 
-  /** Wrap what stands between an opening mark and this closing one; the number of marks left over. */
+  /** Wraps the content between an opening marker and this closing one; returns the number of unused markers. */
   close(char, count) {
     while (count > 0) {
       const floor = this.floor[char] ?? 0;
@@ -144,7 +144,7 @@ class Scanner {
       const used = char === "~" || (opener.count >= 2 && count >= 2) ? 2 : 1;
       const node = h(char === "~" ? "del" : used === 2 ? "strong" : "em", {});
       if (!this.wrap(node, index)) {
-        this.cut(0); // every opener left stands around what is too deep already
+        this.cut(0); // every remaining opener encloses content that is already too deep
         break;
       }
       opener.count -= used;
@@ -155,7 +155,7 @@ class Scanner {
     return count;
   }
 
-  /** Move what follows an index of the output into an element there; false when it would nest too deep. */
+  /** Moves the output after an index into an element; returns false if that would nest too deep. */
   wrap(node, index) {
     let depth = 0;
     for (let at = index + 1; at < this.out.length; at += 1) depth = Math.max(depth, this.depths.get(this.out[at]) ?? 0);
@@ -167,14 +167,14 @@ class Scanner {
     return true;
   }
 
-  /** Drop the openers from a height on; what was known about them goes, too. */
+  /** Drops the openers from a height on, and what is recorded about them. */
   cut(height) {
     this.openers.length = Math.min(this.openers.length, height);
     for (const mark of Object.keys(this.floor)) this.floor[mark] = Math.min(this.floor[mark], height);
   }
 
   bracket(char) {
-    const image = char === "!"; // shown as a link: pictures of other sites are never loaded
+    const image = char === "!"; // shown as a link: images of other sites are never loaded
     if (image && this.text[this.at + 1] !== "[") return false;
     this.push({ text: image ? "![" : "[" }, image ? 2 : 1);
     this.brackets.push({ index: this.out.length - 1, openers: this.openers.length });
@@ -200,7 +200,7 @@ class Scanner {
     return true;
   }
 
-  /** The address in "](https://… "title")" at this place, and where it ends. */
+  /** The address in "](https://… "title")" at this position, and where it ends. */
   target() {
     const start = this.at + 2;
     if (this.text[this.at + 1] !== "(" || !WEB.test(this.text.slice(start, start + 10))) return null;
@@ -220,11 +220,11 @@ class Scanner {
     });
   }
 
-  found(pattern, make) {
+  found(pattern, create) {
     pattern.lastIndex = this.at;
     const match = pattern.exec(this.text);
     if (!match) return false;
-    const { node, length } = make(match);
+    const { node, length } = create(match);
     return node !== null && this.push(node, length);
   }
 }
@@ -240,7 +240,7 @@ function lastOf(text, end) {
   return text.slice(paired ? end - 2 : end - 1, end);
 }
 
-/** Where runs of backticks start, by length, the last first. */
+/** The start of every run of backticks, by run length, last first. */
 function runs(text) {
   const found = new Map();
   for (const { 0: run, index } of text.matchAll(/`+/g)) {
@@ -251,7 +251,7 @@ function runs(text) {
   return found;
 }
 
-/** For each "(" its ")". */
+/** The position of the matching ")" for each "(". */
 function pairs(text) {
   const found = new Map();
   const open = [];
@@ -262,7 +262,7 @@ function pairs(text) {
   return found;
 }
 
-/** An address without the punctuation of the sentence around it; a ")" stays when its "(" is inside. */
+/** An address without trailing punctuation; a ")" stays if its "(" is inside. */
 function withoutTail(address) {
   let end = address.length;
   let surplus = 0;

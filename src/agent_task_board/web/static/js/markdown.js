@@ -1,12 +1,12 @@
-/** The part of Markdown that task bodies and comments use, as DOM nodes: blocks here, what is inside a line in markdown-inline.js. */
+/** A Markdown subset for task bodies and comments, as DOM nodes: blocks here, inline markup in markdown-inline.js. */
 
 import { h } from "./dom.js";
 import { inline, unwrap } from "./markdown-inline.js";
 
-const DEPTH = 12; // quotes and lists deeper than this are shown as text
+const DEPTH = 12; // deeper quotes and lists are shown as text
 const COLUMNS = 100; // of a table
 const TAB = "    ";
-// Each of these is tried on every line: none may take more than one pass over it, whatever the line holds.
+// Each of these runs on every line, so each must match in one pass, whatever the line contains.
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+([^]*))?$/;
 const UNDERLINE = /^ {0,3}(?:=+|-+)[ \t]*$/;
@@ -17,8 +17,8 @@ const TASK_BOX = /^\[([ xX])\] +/;
 const TABLE_RULE = /^\|?\s*:?-+:?(?:\s*\|\s*:?-+:?)*\s*\|?$/;
 
 /**
- * Markdown as nodes: never as HTML, links lead to http(s) only, the time it takes grows with the length of the text.
- * `level` is that of the page's heading above it; headings never skip a level, whatever the text does.
+ * Markdown as nodes. HTML stays text, links are http(s) only, and the time is linear in the length of the text.
+ * `level` is the level of the page's heading above it; headings never skip a level.
  */
 export function markdown(text, { level = 3 } = {}) {
   const lines = text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n");
@@ -27,7 +27,7 @@ export function markdown(text, { level = 3 } = {}) {
   return fragment;
 }
 
-/** Tabs before the text count as indentation; those within it stay. */
+/** Expands the tabs that indent a line; other tabs stay. */
 function untabbed(line) {
   const start = line.search(/[^ \t]/);
   return start > 0 ? line.slice(0, start).replaceAll("\t", TAB) + line.slice(start) : line;
@@ -37,7 +37,7 @@ function blocks(lines, depth, headings) {
   const nodes = [];
   let paragraph = [];
   const endParagraph = () => {
-    if (paragraph.length) nodes.push(written("p", {}, inline(paragraph.join("\n"))));
+    if (paragraph.length) nodes.push(autoDirected("p", {}, inline(paragraph.join("\n"))));
     paragraph = [];
   };
   let at = 0;
@@ -68,7 +68,7 @@ function blocks(lines, depth, headings) {
   return nodes;
 }
 
-/** The block that starts at a line and the line after it, or null when the line belongs to a paragraph. */
+/** The block that starts at a line, and the line after the block; null if the line belongs to a paragraph. */
 function startOf(lines, at, depth, inParagraph, headings) {
   const line = lines[at];
   if (opensFence(line)) return fenced(lines, at);
@@ -79,7 +79,7 @@ function startOf(lines, at, depth, inParagraph, headings) {
   if (depth >= DEPTH) return null;
   if (QUOTE.test(line)) return quote(lines, at, depth, headings);
   const item = ITEM.exec(line);
-  // Within a paragraph only a list that starts at 1 and has text may start: "in\n2026. That year" is no list.
+  // Only a list that starts at 1 and has text may interrupt a paragraph: "in\n2026. That year" is not a list.
   if (item && !(inParagraph && (item[0].length === line.length || (item[3] && item[3] !== "1")))) {
     return list(lines, at, item, depth, headings);
   }
@@ -88,17 +88,17 @@ function startOf(lines, at, depth, inParagraph, headings) {
 
 function heading(wanted, text, headings) {
   headings.level = Math.min(headings.base + wanted, headings.level + 1, 6);
-  return written(`h${headings.level}`, { dataset: { level: String(wanted) } }, inline(text.trim()));
+  return autoDirected(`h${headings.level}`, { dataset: { level: String(wanted) } }, inline(text.trim()));
 }
 
-/** An element whose text runs in its own direction. Set last: with `dir` set, each child added costs a look at all others. */
-function written(tag, props, children) {
+/** An element with automatic text direction. `dir` is set last: with it set, the browser checks all children for each one added. */
+function autoDirected(tag, props, children) {
   const element = h(tag, props, children);
   element.dir = "auto";
   return element;
 }
 
-/** A heading's text without the closing row of "#". */
+/** The text of a heading without its closing "#" characters. */
 function withoutClosing(text) {
   const trimmed = text.trimEnd();
   let end = trimmed.length;
@@ -106,7 +106,7 @@ function withoutClosing(text) {
   return end === 0 || trimmed[end - 1] === " " ? trimmed.slice(0, end) : trimmed;
 }
 
-/** "``` a `code` span" on one line is no fence. */
+/** Whether a line opens a fence; "``` a `code` span" does not. */
 function opensFence(line) {
   const [opening, marks] = FENCE.exec(line) ?? [];
   return marks !== undefined && !(marks[0] === "`" && line.includes("`", opening.length));
@@ -123,7 +123,7 @@ function fenced(lines, at) {
   while (end < lines.length && !closes(lines[end])) end += 1;
   const code = lines.slice(at + 1, end).map((line) => line.slice(Math.min(indent, Math.max(line.search(/\S/), 0))));
   const language = lines[at].slice(opening.length).trim().split(/\s/)[0];
-  // Reachable by keyboard: a long line scrolls sideways.
+  // Focusable, so that long lines can be scrolled by keyboard.
   const node = h("pre", { tabIndex: 0, role: "region", "aria-label": language ? `Code: ${language}` : "Code" },
     h("code", { dir: "ltr" }, code.join("\n")));
   return { node, next: end + 1 };
@@ -149,7 +149,7 @@ function list(lines, at, first, depth, headings) {
     const item = ITEM.exec(lines[next]);
     if (!item || (item[3] !== undefined) !== ordered || item[1].length > indent + 3 || RULE.test(lines[next])) break;
     const inner = [lines[next].slice(item[0].length)];
-    const inside = item[1].length + 2; // enough to belong to the item; strict Markdown wants its exact width
+    const inside = item[1].length + 2; // more lenient than CommonMark, which requires the exact width
     next += 1;
     while (next < lines.length) {
       const line = lines[next];
@@ -187,17 +187,17 @@ function interrupts(line) {
 
 function listItem(lines, depth, headings) {
   const box = TASK_BOX.exec(lines[0]);
-  if (!box) return written("li", {}, blocks(lines, depth + 1, headings));
+  if (!box) return autoDirected("li", {}, blocks(lines, depth + 1, headings));
   const ticked = box[1] !== " ";
-  const mark = h("span", { class: "task-box", role: "img", "aria-label": ticked ? "done" : "to do", dataset: { ticked: String(ticked) } });
+  const mark = h("span", { class: "task-box", role: "img", "aria-label": ticked ? "Done" : "To do", dataset: { ticked: String(ticked) } });
   lines[0] = lines[0].slice(box[0].length);
   const inner = blocks(lines, depth + 1, headings);
   if (inner[0]?.tagName === "P") inner[0].prepend(mark);
   else inner.unshift(mark);
-  return written("li", { class: "task-item" }, inner);
+  return autoDirected("li", { class: "task-item" }, inner);
 }
 
-/** A list without blank lines shows its items' text without paragraphs. */
+/** Removes the paragraphs from the items of a list without blank lines. */
 function tighten(item) {
   for (const child of [...item.children]) if (child.tagName === "P") unwrap(child);
 }
@@ -213,9 +213,9 @@ function table(lines, at) {
     if (!mark.endsWith(":")) return "align-start";
     return mark.startsWith(":") ? "align-center" : "align-end";
   });
-  // Only the cells that are there: a wide head over many short lines must not multiply.
+  // Do not pad short rows: a wide header over many short rows would create too many cells.
   const row = (line, tag) => h("tr", {}, cells(line).slice(0, aligns.length).map((cell, column) =>
-    written(tag, { class: aligns[column] }, inline(cell))));
+    autoDirected(tag, { class: aligns[column] }, inline(cell))));
   const body = [];
   let next = at + 2;
   while (next < lines.length && lines[next].includes("|")) {
@@ -227,7 +227,7 @@ function table(lines, at) {
   return { node, next };
 }
 
-/** The cells of a table's line; "\|" is a bar within one. */
+/** The cells of a table row; "\|" is a literal bar. */
 function cells(line) {
   const found = [];
   let cell = "";

@@ -1,11 +1,11 @@
-/** What waits for a person, and what the person has put aside. */
+/** Tasks that need a person, and failures that the person has dismissed. */
 
 import { remember, remembered } from "./store.js";
 import { isFinal, isHeld } from "./status.js";
 
 const KEY = "atb-dismissed";
 
-/** Why a task needs somebody, most pressing first. */
+/** Why a task needs a person, most urgent first. */
 export const REASONS = {
   review: { label: "In review", icon: "review", css: "is-review" },
   expired: { label: "Lease expired", icon: "silent", css: "is-failed" },
@@ -15,10 +15,10 @@ export const REASONS = {
 
 const ORDER = Object.keys(REASONS);
 
-/** Task id → version at which a failure was put aside; a later change brings it back. */
+/** Task id → version at which the failure was dismissed; a later change shows it again. */
 const dismissed = new Map(readDismissed());
 
-/** All {task, reason}, most pressing reason first; within a reason in the board's order. */
+/** All {task, reason}, most urgent reason first; within a reason, in the board's order. */
 export function needsYou(tasks) {
   const found = { review: [], expired: [], overdue: [], failed: [] };
   for (const task of tasks) {
@@ -28,7 +28,7 @@ export function needsYou(tasks) {
   return ORDER.flatMap((reason) => found[reason]);
 }
 
-/** Why this task needs somebody, or null. */
+/** Why this task needs a person, or null. */
 export function reasonOf(task) {
   if (task.status === "review") return "review";
   if (isHeld(task) && task.lease_expired) return "expired";
@@ -37,13 +37,13 @@ export function reasonOf(task) {
   return null;
 }
 
-/** Puts failures aside in this browser until they change. */
+/** Hides failures in this browser until the tasks change. */
 export function dismiss(tasks) {
   for (const task of tasks) dismissed.set(task.id, task.version);
   save();
 }
 
-/** Forgets what is no longer on the board, or no longer failed, so that the list stays short. */
+/** Forgets dismissed tasks that have changed or left the board, so that the list stays short. */
 export function tidyDismissed(store) {
   if (store.truncated) return;
   const before = dismissed.size;

@@ -1,49 +1,49 @@
-/** The number in the tab's title, and browser notifications for those who ask for them. */
+/** The number in the tab's title, and optional browser notifications. */
 
 import { needsYou, REASONS } from "./needs.js";
 import { router } from "./router.js";
 import { remember, remembered, store } from "./store.js";
 
 const KEY = "atb-notify";
-const AT_ONCE = 3;
+const MAX_SINGLE = 3; // more new tasks than this share one notification
 
-let known = null;
+let previous = null;
 
-/** Watches the board from now on. */
+/** Starts watching the board. */
 export function startNotify() {
-  store.addEventListener("tasks", () => look());
-  document.addEventListener("needs-changed", () => look());
+  store.addEventListener("tasks", () => update());
+  document.addEventListener("needs-changed", () => update());
 }
 
-/** Whether this browser can notify at all. */
+/** Whether this browser supports notifications. */
 export function canNotify() {
   return "Notification" in window;
 }
 
-/** Whether notifications are switched on here and allowed by the browser. */
+/** Whether notifications are turned on here and allowed by the browser. */
 export function notifying() {
   return canNotify() && Notification.permission === "granted" && remembered(KEY) === "on";
 }
 
-/** Switches notifications on or off; asks the browser only here, so only after a click. Resolves to the new state. */
+/** Turns notifications on or off. Call it after a click: browsers ask for permission only then. Resolves to the new state. */
 export async function switchNotify(on) {
   if (!on) remember(KEY, "");
   else if ((await Notification.requestPermission()) === "granted") remember(KEY, "on");
   return notifying();
 }
 
-function look() {
+function update() {
   const needs = needsYou(store.sorted);
   document.title = needs.length ? `(${needs.length}) Agent Task Board` : "Agent Task Board";
-  const keys = new Set(needs.map(({ task, reason }) => `${task.id} ${reason}`));
-  const fresh = known ? needs.filter(({ task, reason }) => !known.has(`${task.id} ${reason}`)) : [];
-  known = keys;
+  const current = new Set(needs.map(({ task, reason }) => `${task.id} ${reason}`));
+  const fresh = previous ? needs.filter(({ task, reason }) => !previous.has(`${task.id} ${reason}`)) : [];
+  previous = current;
   if (fresh.length && document.hidden && notifying()) announce(fresh);
 }
 
 function announce(fresh) {
-  if (fresh.length > AT_ONCE) {
-    show(`${fresh.length} tasks need you`, fresh.slice(0, AT_ONCE).map(({ task }) => task.title).join("\n"), {});
+  if (fresh.length > MAX_SINGLE) {
+    show(`${fresh.length} tasks need you`, fresh.slice(0, MAX_SINGLE).map(({ task }) => task.title).join("\n"), {});
     return;
   }
   for (const { task, reason } of fresh) show(REASONS[reason].label, task.title, { task: task.id });

@@ -1,8 +1,8 @@
-/** Moves and scales one SVG group within its frame: wheel, drag, pinch; it knows nothing of what is drawn. */
+/** Pans and zooms one SVG group within its frame, by wheel, drag and pinch. */
 
-const SMALLEST = 0.08;
-const LARGEST = 2;
-const DRAG = 4;
+const MIN_SCALE = 0.08;
+const MAX_SCALE = 2;
+const DRAG_DISTANCE = 4; // pixels of movement that turn a click into a drag
 
 export class PanZoom {
   #frame;
@@ -13,10 +13,10 @@ export class PanZoom {
   x = 0;
   y = 0;
   scale = 1;
-  /** The size of what is drawn, in its own units. */
+  /** The size of the drawing, in its own units. */
   content = { width: 1, height: 1 };
 
-  /** @param {SVGSVGElement} frame takes the pointer; @param {SVGGElement} group is transformed. */
+  /** @param {SVGSVGElement} frame receives the pointer events; @param {SVGGElement} group is transformed. */
   constructor(frame, group) {
     this.#frame = frame;
     this.#group = group;
@@ -29,14 +29,14 @@ export class PanZoom {
     new ResizeObserver(() => this.isFitted && this.fit(this.#fitted)).observe(frame);
   }
 
-  /** Whether the picture still stands as `fit` put it; it is then fitted again when the frame changes its size. */
+  /** Whether the view is still as `fit` set it. If so, it is fitted again when the frame changes size. */
   get isFitted() {
     return this.#fitted !== null;
   }
 
-  /** Zooms about a place of the frame, by default its middle. */
+  /** Zooms around a point of the frame, by default its centre. */
   zoom(factor, at = this.#middle()) {
-    const scale = Math.min(LARGEST, Math.max(SMALLEST, this.scale * factor));
+    const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
     const ratio = scale / this.scale;
     this.#set(at.x - (at.x - this.x) * ratio, at.y - (at.y - this.y) * ratio, scale);
   }
@@ -45,21 +45,21 @@ export class PanZoom {
     this.#set(this.x + x, this.y + y, this.scale);
   }
 
-  /** Shows everything, at natural size at most, at `smallest` at least. */
-  fit({ margin = 24, smallest = SMALLEST } = {}) {
+  /** Shows everything, at a scale from `minScale` to 1. */
+  fit({ margin = 24, minScale = MIN_SCALE } = {}) {
     const { width, height } = this.#size();
     const wide = (width - 2 * margin) / this.content.width;
     const high = (height - 2 * margin) / this.content.height;
-    const scale = Math.min(1, Math.max(smallest, Math.min(wide, high)));
+    const scale = Math.min(1, Math.max(minScale, Math.min(wide, high)));
     this.#set(
       Math.max(margin, (width - this.content.width * scale) / 2),
       Math.max(margin, (height - this.content.height * scale) / 2),
       scale,
     );
-    this.#fitted = { margin, smallest };
+    this.#fitted = { margin, minScale };
   }
 
-  /** Brings a rectangle of the content into the frame, moving as little as possible; within the margin of `fit`, so that it stays fitted. */
+  /** Pans as little as possible to show a rectangle. Its margin is smaller than that of `fit`, so a fitted view stays fitted. */
   reveal({ x, y, width, height }, margin = 20) {
     const size = this.#size();
     const left = this.x + x * this.scale;
@@ -71,7 +71,7 @@ export class PanZoom {
 
   #set(x, y, scale) {
     const { width, height } = this.#size();
-    const keep = 80; // so much of the picture always stays in sight
+    const keep = 80; // pixels of the drawing that always stay visible
     this.#fitted = null;
     this.scale = scale;
     this.x = Math.min(width - keep, Math.max(keep - this.content.width * scale, x));
@@ -98,7 +98,7 @@ export class PanZoom {
     event.preventDefault();
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
     if (event.shiftKey) this.pan(-(event.deltaX || event.deltaY) * lines, 0);
-    // A pinch on a touchpad arrives as a wheel with Ctrl and small steps.
+    // Browsers report a touchpad pinch as wheel events with Ctrl and small deltas.
     else this.zoom(Math.exp((-event.deltaY * lines * (event.ctrlKey ? 8 : 1)) / 700), this.#place(event));
   }
 
@@ -115,8 +115,8 @@ export class PanZoom {
     const others = [...this.#pointers].filter(([id]) => id !== event.pointerId).map(([, other]) => other);
     this.#pointers.set(event.pointerId, place);
     this.#moved += Math.hypot(place.x - before.x, place.y - before.y);
-    if (this.#moved < DRAG) return;
-    // Captured only now: a captured pointer would send its click to the frame and not to the link under it.
+    if (this.#moved < DRAG_DISTANCE) return;
+    // Capture only now: a captured pointer sends its click to the frame, not to the link under it.
     if (!this.#frame.hasPointerCapture(event.pointerId)) this.#frame.setPointerCapture(event.pointerId);
     this.#frame.classList.add("is-dragged");
     if (others.length === 0) {
@@ -134,9 +134,9 @@ export class PanZoom {
     if (this.#pointers.size === 0) this.#frame.classList.remove("is-dragged");
   }
 
-  /** The click at the end of a drag opens nothing. */
+  /** Suppresses the click at the end of a drag. */
   #click(event) {
-    if (this.#moved < DRAG) return;
+    if (this.#moved < DRAG_DISTANCE) return;
     this.#moved = 0;
     event.preventDefault();
     event.stopPropagation();

@@ -1,10 +1,10 @@
-/** Agents and people told apart at a glance: a square tile with two letters, a round initial. */
+/** Avatars: agents are square tiles with two letters, people are round with one initial. */
 
 import { h, icon } from "./dom.js";
 
 const HUES = 12;
 
-/** The picture of a name; `kind` is agent, human or system. The name itself must stand beside it as text. */
+/** The avatar of a name; `kind` is agent, human or system. Screen readers skip it, so show the name as text beside it. */
 export function avatar(name, kind = "agent") {
   if (kind === "system") return h("span", { class: "avatar avatar-system", "aria-hidden": "true" }, icon("system"));
   const person = kind === "human" || kind === "person";
@@ -12,19 +12,19 @@ export function avatar(name, kind = "agent") {
   return h("span", { class: classes, dataset: { hue: String(hue(name)) }, "aria-hidden": "true", title: name }, person ? letters(name, 1) : letters(name, 2));
 }
 
-/** A picture with the name beside it. */
+/** An avatar with the name beside it. */
 export function nameplate(name, kind = "agent") {
   return h("span", { class: "nameplate" }, avatar(name, kind), h("span", { class: "nameplate-name" }, name));
 }
 
-/** Names that differ in case only are one agent, so they get one hue. */
+/** Names that differ only in case are the same agent, so they get the same hue. */
 function hue(name) {
   let sum = 0;
   for (const character of name.toLowerCase()) sum = (sum * 31 + character.codePointAt(0)) % 9973;
   return sum % HUES;
 }
 
-/** Two letters: the initials of two words, or a word's first letter and the number behind it ("agent-7": A7). */
+/** One or two letters: the initials of the first and last word, or a letter and a digit ("agent-7": A7). */
 function letters(name, count) {
   const words = name.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const first = [...(words[0] ?? name)];

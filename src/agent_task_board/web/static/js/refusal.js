@@ -1,9 +1,9 @@
-/** What the server refused, shown beside the control that asked. */
+/** Shows a server error beside the control that caused it. */
 
 import { Refusal } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 
-/** A place for one refusal: `node`, `show(error)` and `clear()`. What is no refusal is a bug and is thrown on. */
+/** A box for one refusal: `node`, `show(error)` and `clear()`. `show` rethrows any other error, because that is a bug. */
 export function refusalBox() {
   const node = h("div", { class: "refusal", role: "alert", hidden: true });
   const clear = () => {
@@ -21,10 +21,10 @@ export function refusalBox() {
   return { node, show, clear };
 }
 
-/** Runs a write once at a time: its button rests meanwhile, a refusal goes into the box. True when it worked. */
-export async function attempt(button, box, action) {
+/** Runs an action, one at a time: disables its button meanwhile and shows a refusal in the box. Resolves to success. */
+export async function runAction(button, box, action) {
   if (button.getAttribute("aria-disabled") === "true") return false;
-  button.setAttribute("aria-disabled", "true"); // `disabled` would drop the focus
+  button.setAttribute("aria-disabled", "true"); // `disabled` would lose the focus
   box.clear();
   try {
     await action();

@@ -1,4 +1,4 @@
-/** The address is the state: view, open task and filters live in the query string, so every place can be linked. */
+/** The URL is the state: its query string holds view, open task and filters, so every state has a link. */
 
 const KEYS = ["view", "agent", "queue", "tag", "q", "overdue", "activity", "task", "new"];
 export const FILTERS = ["agent", "queue", "tag", "q", "overdue"];
@@ -7,11 +7,11 @@ class Router extends EventTarget {
   constructor() {
     super();
     this.state = read();
-    addEventListener("popstate", () => this.#moved());
+    addEventListener("popstate", () => this.#update());
     document.addEventListener("click", (event) => this.#followLink(event));
   }
 
-  /** The address of this place with `changes` applied; null, false and "" take a key away. */
+  /** The current URL with `changes` applied; null, false and "" remove a key. */
   href(changes) {
     const next = { ...this.state, ...changes };
     const query = new URLSearchParams();
@@ -23,25 +23,25 @@ class Router extends EventTarget {
     return text ? `/?${text}` : "/";
   }
 
-  /** Goes to the place with `changes` applied; `replace` leaves no step to go back to. */
+  /** Goes to the current URL with `changes` applied; `replace` adds no history entry. */
   go(changes, { replace = false } = {}) {
     const address = this.href(changes);
-    if (address === this.#here()) return;
+    if (address === this.#currentUrl()) return;
     history[replace ? "replaceState" : "pushState"](null, "", address);
-    this.#moved();
+    this.#update();
   }
 
-  #here() {
+  #currentUrl() {
     return location.pathname + location.search;
   }
 
-  #moved() {
+  #update() {
     const previous = this.state;
     this.state = read();
     this.dispatchEvent(new CustomEvent("route", { detail: { previous } }));
   }
 
-  /** Plain clicks on links within the page change the state; clicks that open a tab are left to the browser. */
+  /** Handles plain clicks on links within the page. The browser handles clicks that open a tab. */
   #followLink(event) {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
@@ -49,9 +49,9 @@ class Router extends EventTarget {
     const url = new URL(link.href, location.href);
     if (url.origin !== location.origin || url.pathname !== "/" || url.hash) return;
     event.preventDefault();
-    if (url.pathname + url.search === this.#here()) return;
+    if (url.pathname + url.search === this.#currentUrl()) return;
     history.pushState(null, "", url.pathname + url.search);
-    this.#moved();
+    this.#update();
   }
 }
 
@@ -63,5 +63,5 @@ function read() {
   return state;
 }
 
-/** `state` (every key a string), `go`, `href`; event "route" (detail: the previous state). */
+/** `state` (every value is a string), `go`, `href`; event "route" (detail: the previous state). */
 export const router = new Router();

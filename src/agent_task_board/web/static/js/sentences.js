@@ -4,31 +4,31 @@ import { store } from "./store.js";
 import { duration, stamp } from "./time.js";
 
 const FIELDS = {
-  title: "title", body: "text", queue: "queue", priority: "priority", assignee: "assignee", due_at: "deadline",
-  not_before: "earliest start", tags: "tags", dedupe_key: "dedupe key", blocked_by: "dependencies", params: "params",
-  result: "result", artifacts: "artifacts", needs_approval: "need of approval", max_attempts: "attempts allowed",
+  title: "title", body: "description", queue: "queue", priority: "priority", assignee: "assignee", due_at: "deadline",
+  not_before: "start time", tags: "tags", dedupe_key: "dedupe key", blocked_by: "dependencies", params: "params",
+  result: "result", artifacts: "artifacts", needs_approval: "approval requirement", max_attempts: "attempt limit",
 };
 
-/** The words that somebody left with an event: note, error or comment; null where there are none. */
+/** The text that the actor attached to an event: note, error or comment; null if there is none. */
 export function remark(event) {
-  if (event.kind === "expired") return null; // its error repeats what the sentence says
+  if (event.kind === "expired") return null; // its error repeats the sentence
   return event.data.text ?? event.data.note ?? event.data.error ?? null;
 }
 
 /**
- * One event as a sentence: an array of nodes and strings, without its remark and without a full stop.
- * With `withTask` the task is named by a link to it; otherwise it is "the task". `took` goes behind an ending.
+ * One event as a sentence: an array of nodes and strings, without the remark and the full stop.
+ * With `withTask`, a link names the task; otherwise the sentence says "the task". `took` (" after 5 min") follows the verb of an ending.
  */
 export function sentence(event, { withTask = false, took = "" } = {}) {
   const task = withTask ? taskLink(event.task_id) : "the task";
   const who = name(event.actor);
-  const tell = TELL[event.kind];
-  return tell ? tell(event, who, task, took) : [who, `: ${event.kind.replaceAll("_", " ")} `, task];
+  const build = SENTENCES[event.kind];
+  return build ? build(event, who, task, took) : [who, `: ${event.kind.replaceAll("_", " ")} `, task];
 }
 
 /**
- * One claim as a sentence, from its events, newest first: what its holder does now, or how it ended and after how long.
- * `remark` says which words the sentence already holds.
+ * One claim as a sentence, from its events, newest first: what the holder is doing, or how the attempt ended and how
+ * long it took. The sentence includes the latest note.
  */
 export function claimSentence(events, { withTask = false } = {}) {
   const [latest] = events;
@@ -42,21 +42,21 @@ export function claimSentence(events, { withTask = false } = {}) {
   const note = events.map((event) => event.data.note).find(Boolean);
   const details = [progress == null ? null : `${progress}\u00a0%`, note ? `“${shortened(note, 160)}”` : null].filter(Boolean);
   const task = withTask ? taskLink(latest.task_id) : "the task";
-  return [name(latest.actor), " works on ", task, details.length ? ` (${details.join(", ")})` : ""];
+  return [name(latest.actor), " is working on ", task, details.length ? ` (${details.join(", ")})` : ""];
 }
 
-/** Does this event end an attempt? */
+/** Whether this event ends an attempt. */
 export function isEnding(event) {
   return event.data.attempt != null && event.kind !== "claimed" && event.kind !== "resumed";
 }
 
-/** A link to a task, with its title where the board knows it. */
+/** A link to a task. Its text is the title, or the short id if the board does not show the task. */
 export function taskLink(id) {
   const title = store.task(id)?.title;
   return h("a", { class: "task-link", href: router.href({ task: id }), title: title ?? id }, title ?? id.slice(-6));
 }
 
-const TELL = {
+const SENTENCES = {
   created: (event, who, task) => [who, " added ", task, ...inQueue(event), ...waiting(event)],
   imported: (event, who, task) => [who, " imported ", task, ...inQueue(event)],
   claimed: (event, who, task) => {
@@ -64,34 +64,33 @@ const TELL = {
     const again = event.data.attempt > 1 ? `, attempt ${event.data.attempt}` : "";
     return [who, " claimed ", task, lease > 0 ? ` for ${length(lease)}` : "", again];
   },
-  resumed: (_, who, task) => [who, " took up ", task, " again"],
+  resumed: (_, who, task) => [who, " resumed ", task],
   started: (event, who, task) => [who, " started ", task, ...percent(event, " at ")],
   progressed: (event, who, task) =>
-    changed(event, "progress") ? [who, " is", ...percent(event, " at "), " with ", task] : [who, " works on ", task],
+    changed(event, "progress") ? [who, " reported", ...percent(event, " "), " on ", task] : [who, " is working on ", task],
   expired: (event, _, task) => {
     const holder = changed(event, "claimed_by")?.from ?? /^lease of (.+) expired at /.exec(event.data.error ?? "")?.[1];
-    const lost = holder ? ["The lease of ", name(holder), " on "] : ["The lease on "];
-    return [...lost, task, " ran out", changed(event, "status")?.to === "failed" ? ", and no attempt is left" : ""];
+    const lost = holder ? [name(holder), "’s lease on "] : ["The lease on "];
+    return [...lost, task, " expired", changed(event, "status")?.to === "failed" ? "; no attempts left" : ""];
   },
-  released: (_, who, task, took) => [who, " put ", task, " back", took],
-  handed_off: (event, who, task, took) => [who, " handed ", task, " to ", name(changed(event, "assignee")?.to ?? "another agent"), took],
+  released: (_, who, task, took) => [who, " released ", task, took],
+  handed_off: (event, who, task, took) => [who, " handed off ", task, " to ", name(changed(event, "assignee")?.to ?? "another agent"), took],
   completed: (event, who, task, took) =>
-    changed(event, "status")?.to === "review" ? [who, " handed in ", task, " for review", took] : [who, " finished ", task, took],
+    changed(event, "status")?.to === "review" ? [who, " submitted ", task, " for review", took] : [who, " completed ", task, took],
   failed: (event, who, task, took) => {
-    if (changed(event, "status")?.to === "failed") return [who, " failed at ", task, " for good", took];
+    if (changed(event, "status")?.to === "failed") return [who, " failed ", task, " permanently", took];
     const next = changed(event, "not_before")?.to;
-    return [who, " failed at ", task, took, ...(next ? [", next attempt ", stamp(next, { relative: true })] : [])];
+    return [who, " failed ", task, took, ...(next ? ["; next attempt ", stamp(next, { relative: true })] : [])];
   },
   approved: (_, who, task) => [who, " approved ", task],
-  rejected: (_, who, task) => [who, " returned ", task],
+  rejected: (_, who, task) => [who, " rejected ", task],
   reassigned: (event, who, task) => {
     const from = changed(event, "claimed_by")?.from;
     const to = changed(event, "assignee")?.to;
-    const taken = from ? [who, " took ", task, " from ", name(from)] : [who, " reassigned ", task];
-    if (from) return to ? [...taken, " for ", name(to)] : taken;
-    return [...taken, " to ", to ? name(to) : "anybody"];
+    const source = from ? [" from ", name(from)] : [];
+    return [who, " reassigned ", task, ...source, " to ", to ? name(to) : "any agent"];
   },
-  retried: (_, who, task) => [who, " queued ", task, " again"],
+  retried: (_, who, task) => [who, " retried ", task],
   cancelled: (_, who, task) => [who, " cancelled ", task],
   updated: (event, who, task) => {
     const fields = Object.keys(event.data.changes ?? {}).filter((field) => field in FIELDS);
@@ -107,12 +106,12 @@ const TELL = {
   },
   commented: (_, who, task) => [who, " commented on ", task],
   archived: (_, who, task) => [who, " archived ", task],
-  unarchived: (_, who, task) => [who, " took ", task, " out of the archive"],
-  hook_delivered: (event, _, task) => ["A hook was told of ", task, ` (${event.data.told})`],
-  hook_failed: (event, _, task) => ["A hook could not be told of ", task, event.data.error ? `: ${event.data.error}` : ""],
+  unarchived: (_, who, task) => [who, " unarchived ", task],
+  hook_delivered: (event, _, task) => ["Hook delivered for ", task, ` (${event.data.told})`],
+  hook_failed: (event, _, task) => ["Hook failed for ", task, event.data.error ? `: ${event.data.error}` : ""],
 };
 
-/** A length of time that stays on one line. */
+/** A duration that stays on one line. */
 function length(ms) {
   return duration(ms).replaceAll(" ", "\u00a0");
 }
@@ -137,7 +136,7 @@ function inQueue(event) {
 
 function waiting(event) {
   const count = changed(event, "blocked_by")?.to?.length ?? 0;
-  return count ? [`, which waits for ${count === 1 ? "another task" : `${count} others`}`] : [];
+  return count ? [` (depends on ${count === 1 ? "1 task" : `${count} tasks`})`] : [];
 }
 
 function listed(words) {

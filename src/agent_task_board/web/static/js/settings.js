@@ -1,4 +1,4 @@
-/** The settings of this browser: theme and name, in a small popover. */
+/** Settings of this browser: theme and name, in a popover. */
 
 import { h, icon } from "./dom.js";
 import { remember, remembered, store } from "./store.js";
@@ -28,9 +28,9 @@ export function setTheme(value) {
   document.dispatchEvent(new Event("theme"));
 }
 
-/** The popover; `extra` are further rows (what the header has no room for on a phone). */
+/** The settings popover; `extra` adds the controls that do not fit into the header on a phone. */
 export function settingsPopover(extra) {
-  const name = h("input", { id: "settings-name", type: "text", maxLength: 100, autocomplete: "off", spellcheck: false, placeholder: "Login name of the server", "aria-describedby": "settings-name-hint" });
+  const name = h("input", { id: "settings-name", type: "text", maxLength: 100, autocomplete: "off", spellcheck: false, placeholder: "Server login name", "aria-describedby": "settings-name-hint" });
   name.addEventListener("input", () => store.setMe(name.value));
   const radios = THEMES.map(({ value, label }) => {
     const radio = h("input", { type: "radio", name: "theme", value });
@@ -41,7 +41,7 @@ export function settingsPopover(extra) {
   const popover = h(
     "div",
     { class: "popover settings", id: "settings", popover: "auto", role: "dialog", "aria-label": "Settings" },
-    h("div", { class: "field settings-name" }, h("label", { for: "settings-name" }, "Your name"), name, h("p", { class: "hint", id: "settings-name-hint" }, "Written beside what you approve, return or comment.")),
+    h("div", { class: "field settings-name" }, h("label", { for: "settings-name" }, "Your name"), name, h("p", { class: "hint", id: "settings-name-hint" }, "The history shows this name next to your actions. Leave empty to use the server’s login name.")),
     h("fieldset", { class: "field" }, h("legend", { class: "label" }, "Theme"), h("div", { class: "segments" }, radios.map((entry) => entry.label))),
     extra,
     about,
@@ -57,11 +57,11 @@ export function settingsPopover(extra) {
   return popover;
 }
 
-/** The button in the header that goes from light to dark and back. */
+/** The header button that switches between the light and the dark theme. */
 export function themeButton() {
   const button = h("button", { class: "button button-quiet button-icon", type: "button" });
   const show = () => {
-    const label = isDark() ? "Light theme" : "Dark theme";
+    const label = isDark() ? "Switch to light theme" : "Switch to dark theme";
     button.replaceChildren(icon(isDark() ? "sun" : "moon"));
     button.setAttribute("aria-label", label);
     button.title = label;

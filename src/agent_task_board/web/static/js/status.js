@@ -1,6 +1,6 @@
-/** The one table of columns and statuses: name, label, icon, CSS class, order. */
+/** The table of columns and statuses: name, label, icon, CSS class, order. */
 
-/** The columns of the board, from left to right; the last three can fold. */
+/** The columns of the board, from left to right. The last three can be collapsed. */
 export const COLUMNS = [
   { name: "queued", label: "Queued", icon: "queued", css: "is-queued", folds: false },
   { name: "blocked", label: "Blocked", icon: "blocked", css: "is-blocked", folds: false },
@@ -24,7 +24,7 @@ const STATUSES = {
   cancelled: { label: "Cancelled", icon: "cancelled", css: "is-cancelled" },
 };
 
-/** The column that shows a task; blocked is told apart from queued though both are queued. */
+/** The column that shows a task. Blocked tasks have the status "queued", but a column of their own. */
 export function column(task) {
   const { status } = task;
   if (status === "queued") return task.blocked ? "blocked" : "queued";
@@ -32,19 +32,19 @@ export function column(task) {
   return BY_NAME.has(status) ? status : "blocked";
 }
 
-/** The table's entry for a column's name. */
+/** The table entry of a column, by name. */
 export function columnEntry(name) {
   return BY_NAME.get(name);
 }
 
-/** {label, icon, css} for a task as it stands, or for a bare status ({status}). */
+/** {label, icon, css} for a task, or for a bare status ({status}). */
 export function statusOf(task) {
   if (task.status === "queued" && task.blocked) return BY_NAME.get("blocked");
   if (task.status === "queued" && task.delayed) return { label: "Delayed", icon: "delayed", css: "is-queued" };
   return STATUSES[task.status] ?? STATUSES.queued;
 }
 
-/** Whether the work is over until somebody retries. */
+/** Whether the task has ended: done, failed or cancelled. */
 export function isFinal(task) {
   return task.status === "done" || task.status === "failed" || task.status === "cancelled";
 }
@@ -54,7 +54,7 @@ export function isHeld(task) {
   return task.status === "claimed" || task.status === "running";
 }
 
-/** The ending of an id that cards show. */
+/** The last six characters of an id, as cards show it. */
 export function shortId(id) {
   return id.slice(-6);
 }

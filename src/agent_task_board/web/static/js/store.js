@@ -1,4 +1,4 @@
-/** The one copy of the board in the page: polls the server, tells what changed. */
+/** The page's only copy of the board: polls the server and fires events about changes. */
 
 import { forgetBoard, get, getBoard, Refusal, setActor } from "./api.js";
 import { isHeld } from "./status.js";
@@ -11,38 +11,38 @@ const LONGEST_WAIT = 10_000;
 const AGENTS_PAUSE = 1500;
 const NAME_KEY = "atb-name";
 
-/** What can change on a card; a bare renewal moves lease_expires_at and leaves the version alone. */
+/** The fields whose change redraws a card. A renewal changes lease_expires_at, but not the version. */
 const WATCHED = ["version", "status", "progress", "lease_expires_at", "ready", "blocked", "delayed", "lease_expired", "overdue", "claimed_by"];
 
 class Store extends EventTarget {
   tasks = new Map();
-  /** All tasks in the server's order: unfinished first, then the newest finished. */
+  /** All tasks in the server's order: unfinished first, then finished, newest first. */
   sorted = [];
   counts = {};
   truncated = false;
-  /** What the server warns of, for example that there is no board yet where it looks. */
+  /** The server's warnings, for example that its data directory has no board yet. */
   warnings = [];
   revision = -1;
   timezone = "UTC";
   agents = new Map();
   /** Task id → {...hold of /api/agents, agent: name}: progress, latest note, last renewal. */
   holds = new Map();
-  /** False until the agents arrived: before that nobody can be called silent. */
+  /** False until the agents have loaded; until then, no holder can be shown as silent. */
   holdsLoaded = false;
   readOnly = false;
-  /** The absolute path of the data directory; "" until the server has told it. */
+  /** The absolute path of the data directory; "" until it has loaded. */
   dataDir = "";
   version = "";
   online = true;
-  /** True once a board has arrived. */
+  /** True once a board has loaded. */
   loaded = false;
-  /** The Refusal that keeps the board from being shown (unusable, not_found), or null. */
+  /** The Refusal that prevents showing the board (unusable, not_found), or null. */
   failure = null;
   me = remembered(NAME_KEY);
 
   #timer = 0;
   #polling = null;
-  #again = false;
+  #pollAgain = false;
   #failures = 0;
   #cost = 0;
   #healthAt = -Infinity;
@@ -68,13 +68,13 @@ class Store extends EventTarget {
     return this.tasks.get(id);
   }
 
-  /** Ids of the shown tasks that wait for this one. */
+  /** Ids of the shown tasks that depend on this one. */
   dependents(id) {
-    this.#dependents ??= this.#reverse();
+    this.#dependents ??= this.#dependentsById();
     return this.#dependents.get(id) ?? [];
   }
 
-  /** The name sent with this person's writes; "" lets the server say who it runs as. */
+  /** Sets the name sent with this person's writes; with "" the server uses its own actor. */
   setMe(name) {
     this.me = name.trim();
     remember(NAME_KEY, this.me);
@@ -82,10 +82,10 @@ class Store extends EventTarget {
     this.dispatchEvent(new Event("settings"));
   }
 
-  /** Asks the server now; resolves when the answer has been taken in. */
+  /** Polls the server now; resolves when the answer has been applied. */
   async refresh() {
     if (this.#polling) {
-      this.#again = true;
+      this.#pollAgain = true;
       return this.#polling;
     }
     clearTimeout(this.#timer);
@@ -95,8 +95,8 @@ class Store extends EventTarget {
     } finally {
       this.#polling = null;
     }
-    if (this.#again) {
-      this.#again = false;
+    if (this.#pollAgain) {
+      this.#pollAgain = false;
       return this.refresh();
     }
     this.#timer = setTimeout(() => this.refresh(), this.#wait());
@@ -105,11 +105,11 @@ class Store extends EventTarget {
   async #poll() {
     try {
       const board = await getBoard();
-      const told = performance.now() - this.#healthAt < HEALTH_PAUSE;
-      if (!told || !this.online || this.failure) await this.#readHealth();
+      const healthIsFresh = performance.now() - this.#healthAt < HEALTH_PAUSE;
+      if (!healthIsFresh || !this.online || this.failure) await this.#readHealth();
       this.#failures = 0;
       this.#setOnline(true);
-      if (board) this.#take(board);
+      if (board) this.#apply(board);
       else {
         this.#cost = 0;
         this.#setFailure(null);
@@ -129,7 +129,7 @@ class Store extends EventTarget {
     return Math.min(Math.max(VISIBLE_WAIT, this.#cost * 6), LONGEST_WAIT);
   }
 
-  #take(board) {
+  #apply(board) {
     const started = performance.now();
     const before = this.tasks;
     const changed = new Set();
@@ -153,12 +153,12 @@ class Store extends EventTarget {
     this.#dependents = null;
     setZone(timezone);
     this.dispatchEvent(new CustomEvent("tasks", { detail: { changed, removed, before, first } }));
-    this.#cost = first ? 0 : board.cost + performance.now() - started; // the first one pays for making the page
-    this.#agentsSoon();
+    this.#cost = first ? 0 : board.cost + performance.now() - started; // the first one includes creating the page
+    this.#scheduleAgents();
   }
 
-  /** At most one request for the agents every so often, however fast the board changes. */
-  #agentsSoon() {
+  /** Limits requests for the agents, however fast the board changes. */
+  #scheduleAgents() {
     if (this.#agentsTimer) return;
     const wait = Math.max(0, this.#agentsAt + AGENTS_PAUSE - performance.now());
     this.#agentsTimer = setTimeout(() => this.#readAgents(), wait);
@@ -173,7 +173,7 @@ class Store extends EventTarget {
         for (const hold of agent.holds) holds.set(hold.id, { ...hold, agent: agent.name });
       }
       const changed = changedHolds(this.holds, holds);
-      if (!this.holdsLoaded) for (const id of this.#held()) changed.add(id);
+      if (!this.holdsLoaded) for (const id of this.#heldIds()) changed.add(id);
       Object.assign(this, { agents, holds, holdsLoaded: true });
       this.dispatchEvent(new CustomEvent("agents", { detail: { changed } }));
     } catch (error) {
@@ -196,7 +196,7 @@ class Store extends EventTarget {
     }
   }
 
-  #held() {
+  #heldIds() {
     return this.sorted.filter(isHeld).map(({ id }) => id);
   }
 
@@ -212,16 +212,16 @@ class Store extends EventTarget {
     this.dispatchEvent(new Event("online"));
   }
 
-  #reverse() {
-    const waiting = new Map();
+  #dependentsById() {
+    const dependents = new Map();
     for (const task of this.sorted) {
       for (const id of task.blocked_by) {
-        const list = waiting.get(id);
+        const list = dependents.get(id);
         if (list) list.push(task.id);
-        else waiting.set(id, [task.id]);
+        else dependents.set(id, [task.id]);
       }
     }
-    return waiting;
+    return dependents;
   }
 }
 
@@ -249,19 +249,19 @@ export function remembered(key) {
   }
 }
 
-/** Keeps a setting in this browser, where storage is allowed; "" forgets it. */
+/** Stores a setting in this browser, if storage is allowed; "" deletes it. */
 export function remember(key, value) {
   try {
     if (value) localStorage.setItem(key, value);
     else localStorage.removeItem(key);
   } catch {
-    // Private windows may refuse storage: the setting then lasts as long as the page.
+    // Private windows may refuse storage. The setting then lasts as long as the page.
   }
 }
 
 /**
- * How a lease stands: {length, left, fraction, expired, silent, silentFor} in milliseconds, or null when nobody holds the task.
- * Silent: more than two thirds of the lease have passed without a renewal.
+ * The state of a lease: {length, left, fraction, expired, silent, silentFor}, times in milliseconds; null if no agent holds the task.
+ * `silent`: no renewal for more than two thirds of the lease.
  */
 export function lease(task, at = Date.now()) {
   if (!isHeld(task) || !task.lease_expires_at) return null;

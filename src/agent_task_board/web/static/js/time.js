@@ -1,4 +1,4 @@
-/** Times as people read them: how long ago at a glance, exact in the board's zone on hover. */
+/** Times for people: relative at a glance, exact in the board's time zone on hover. */
 
 import { h } from "./dom.js";
 
@@ -9,7 +9,7 @@ const DAY = 24 * HOUR;
 let zone = "UTC";
 let formats = null;
 
-/** The zone of exact times (the board's, not the browser's). */
+/** Sets the zone of exact times: the board's, not the browser's. */
 export function setZone(name) {
   if (name === zone && formats) return;
   zone = name;
@@ -22,7 +22,7 @@ export function now() {
   return Date.now();
 }
 
-/** A length of time (milliseconds) in one unit: "45 s", "3 min", "2 h", "5 d". */
+/** A duration (milliseconds) in one unit: "45 s", "3 min", "2 h", "5 d". */
 export function duration(ms) {
   const length = Math.max(0, ms);
   if (length < MINUTE) return `${Math.floor(length / 1000)} s`;
@@ -44,7 +44,7 @@ export function exact(iso) {
   return Number.isNaN(instant.getTime()) ? iso : format().exact.format(instant);
 }
 
-/** A short absolute time: "14:14" today, else "30 Nov", with the year when it is another one. */
+/** A short absolute time: "14:14" today, otherwise "30 Nov", with the year for distant dates. */
 export function short(iso) {
   const instant = new Date(iso);
   const { day, time, date, longDate } = format();
@@ -53,8 +53,8 @@ export function short(iso) {
 }
 
 /**
- * A <time> with the exact time on hover. `relative: true` shows "3 min ago" and keeps it true;
- * `elapsed: true` shows the bare length since then ("3 min"); otherwise the exact time is the text.
+ * A <time> with the exact time on hover. `relative: true` shows "3 min ago" and keeps it current;
+ * `elapsed: true` shows only the duration since then ("3 min"). By default, the text is the exact time.
  */
 export function stamp(iso, { relative: isRelative = false, elapsed = false, prefix = "" } = {}) {
   const element = h("time", { dateTime: iso, title: exact(iso) });
@@ -62,26 +62,26 @@ export function stamp(iso, { relative: isRelative = false, elapsed = false, pref
     element.dataset.relative = elapsed ? "elapsed" : "relative";
     if (prefix) element.dataset.prefix = prefix;
   }
-  element.textContent = words(element);
+  element.textContent = stampText(element);
   return element;
 }
 
-/** Calls `task` about once a second while the page is visible; returns a function that ends it. */
-export function everySecond(task) {
-  ticks.add(task);
-  return () => ticks.delete(task);
+/** Calls `callback` about once a second while the page is visible; returns a function that stops the calls. */
+export function everySecond(callback) {
+  callbacks.add(callback);
+  return () => callbacks.delete(callback);
 }
 
-const ticks = new Set([refreshStamps]);
+const callbacks = new Set([refreshStamps]);
 
 function refreshStamps() {
   for (const element of document.querySelectorAll("time[data-relative]")) {
-    const text = words(element);
+    const text = stampText(element);
     if (element.textContent !== text) element.textContent = text;
   }
 }
 
-function words(element) {
+function stampText(element) {
   const iso = element.dateTime;
   const prefix = element.dataset.prefix ?? "";
   if (element.dataset.relative === "elapsed") return prefix + duration(now() - Date.parse(iso));
@@ -90,23 +90,23 @@ function words(element) {
 }
 
 function format() {
-  formats ??= makeFormats();
+  formats ??= createFormats();
   return formats;
 }
 
-function makeFormats() {
-  const make = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: known(zone), ...options });
+function createFormats() {
+  const build = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: knownZone(zone), ...options });
   return {
-    exact: make({ day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" }),
-    time: make({ hour: "2-digit", minute: "2-digit" }),
-    date: make({ day: "numeric", month: "short" }),
-    longDate: make({ day: "numeric", month: "short", year: "numeric" }),
-    day: make({ day: "numeric", month: "numeric", year: "numeric" }),
+    exact: build({ day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" }),
+    time: build({ hour: "2-digit", minute: "2-digit" }),
+    date: build({ day: "numeric", month: "short" }),
+    longDate: build({ day: "numeric", month: "short", year: "numeric" }),
+    day: build({ day: "numeric", month: "numeric", year: "numeric" }),
   };
 }
 
-/** A browser may not know a zone that the server knows: its times are then in UTC, and say so. */
-function known(name) {
+/** The zone, or UTC if this browser does not know it. Exact times name their zone either way. */
+function knownZone(name) {
   try {
     Intl.DateTimeFormat("en-GB", { timeZone: name });
     return name;
@@ -117,5 +117,5 @@ function known(name) {
 
 setInterval(() => {
   if (document.hidden) return;
-  for (const task of ticks) task();
+  for (const callback of callbacks) callback();
 }, 1000);

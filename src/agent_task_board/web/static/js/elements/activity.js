@@ -1,12 +1,12 @@
-/** The activity drawer: what happened on the board in sentences, newest first, live while it is open. */
+/** The activity drawer: the board's history in sentences, newest first, live while it is open. */
 
-import { lines, OF_A_CLAIM } from "../activity-lines.js";
+import { lines, CLAIM_EVENTS } from "../activity-lines.js";
 import { get, Refusal } from "../api.js";
 import { formZone } from "../board-time.js";
 import { fill, h, icon } from "../dom.js";
 import { isFiltered, predicate } from "../filters.js";
 import { avatar } from "../people.js";
-import { attempt, refusalBox } from "../refusal.js";
+import { runAction, refusalBox } from "../refusal.js";
 import { router } from "../router.js";
 import { claimSentence, isEnding, remark, sentence } from "../sentences.js";
 import { remember, remembered, store } from "../store.js";
@@ -22,14 +22,14 @@ export class Activity extends HTMLElement {
   #next = 0;
   #loaded = false;
   #reading = null;
-  #again = false;
+  #refreshAgain = false;
   #entries = new Map();
   #opener = null;
   #list = h("div", { class: "activity-list" });
   #more = h("button", { class: "button", type: "button", hidden: true, on: { click: () => this.#loadMore() } }, "Load more");
   #refused = refusalBox();
   #filtered = h("p", { class: "activity-filtered hint", hidden: true });
-  #close = h("button", { class: "button button-quiet button-icon", type: "button", "aria-label": "Close the activity", on: { click: () => this.#shut() } }, icon("close"));
+  #close = h("button", { class: "button button-quiet button-icon", type: "button", "aria-label": "Close activity", on: { click: () => this.#closeDrawer() } }, icon("close"));
   #scroller = h("div", { class: "activity-scroll", tabIndex: 0, role: "region", "aria-label": "Events, newest first" }, this.#filtered, this.#list, this.#refused.node, this.#more);
 
   connectedCallback() {
@@ -41,7 +41,7 @@ export class Activity extends HTMLElement {
     this.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       event.preventDefault();
-      this.#shut();
+      this.#closeDrawer();
     });
     PHONE.addEventListener("change", () => this.#showOpen());
     router.addEventListener("route", () => this.#routed());
@@ -70,22 +70,22 @@ export class Activity extends HTMLElement {
     else if (!open && focused) this.#opener?.focus();
   }
 
-  #shut() {
+  #closeDrawer() {
     router.go({ activity: "" }, { replace: true });
   }
 
-  /** Reads what happened since; one request at a time. */
+  /** Loads new events, one request at a time. */
   async #refresh() {
     if (!router.state.activity || !store.loaded) return;
     if (this.#reading) {
-      this.#again = true;
+      this.#refreshAgain = true;
       return;
     }
     this.#reading = this.#read();
     await this.#reading;
     this.#reading = null;
-    if (this.#again) {
-      this.#again = false;
+    if (this.#refreshAgain) {
+      this.#refreshAgain = false;
       this.#refresh();
     }
   }
@@ -95,7 +95,7 @@ export class Activity extends HTMLElement {
       if (this.#loaded) await this.#catchUp();
       else await this.#begin();
     } catch (error) {
-      // While the server is away the header says so; the next change of the board tries again.
+      // The header shows a lost connection. The next change of the board reloads the events.
       if (!(error instanceof Refusal)) throw error;
     }
   }
@@ -118,7 +118,7 @@ export class Activity extends HTMLElement {
   }
 
   #loadMore() {
-    return attempt(this.#more, this.#refused, async () => {
+    return runAction(this.#more, this.#refused, async () => {
       const { data } = await get(`/api/events?before=${this.#next}&limit=${PAGE}`);
       this.#events.push(...data.events);
       this.#next = data.next;
@@ -126,13 +126,13 @@ export class Activity extends HTMLElement {
     });
   }
 
-  /** Draws the lines, keeping those that did not change, the focus and the place that is being read. */
+  /** Draws the lines. Keeps unchanged lines, the focus and the scroll position. */
   #draw(newerThan = Infinity) {
     const focused = this.#list.contains(document.activeElement) ? document.activeElement : null;
     const { scrollTop, scrollHeight } = this.#scroller;
     const entries = new Map();
     const days = [];
-    for (const line of this.#passing()) {
+    for (const line of this.#filteredLines()) {
       const day = dayOf(line.events[0].at);
       if (days.at(-1)?.day !== day) days.push({ day, items: [] });
       const fresh = line.events[0].seq > newerThan;
@@ -144,41 +144,41 @@ export class Activity extends HTMLElement {
     }
     this.#entries = entries;
     fill(this.#list, days.map(({ day, items }) => h("section", null, h("h3", { class: "activity-day" }, day), h("ol", { class: "activity-lines" }, items))));
-    if (!days.length && this.#loaded) fill(this.#list, h("p", { class: "view-empty" }, isFiltered() ? "Nothing here passes the filters." : "Nothing has happened yet."));
+    if (!days.length && this.#loaded) fill(this.#list, h("p", { class: "view-empty" }, isFiltered() ? "No activity matches the filters." : "No activity yet."));
     this.#more.hidden = !this.#next;
     if (focused?.isConnected) focused.focus({ preventScroll: true });
     if (scrollTop > 40 && newerThan !== Infinity) this.#scroller.scrollTop = scrollTop + this.#scroller.scrollHeight - scrollHeight;
   }
 
-  #passing() {
+  #filteredLines() {
     const all = lines(this.#events);
     const filtered = isFiltered();
     this.#filtered.hidden = !filtered;
     if (!filtered) return all;
     const passes = predicate();
     const shown = all.filter(({ events }) => store.task(events[0].task_id) && passes(store.task(events[0].task_id)));
-    this.#filtered.textContent = `Filtered: ${shown.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} lines.`;
+    this.#filtered.textContent = `${shown.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} entries match the filters.`;
     return shown;
   }
 }
 
-/** Is this the latest word of an agent whose lease has run out since? */
+/** Whether this is the latest event of an agent whose lease has since expired. */
 function isSilent(event) {
   if (isEnding(event)) return false;
   const task = store.task(event.task_id);
-  return Boolean(task?.lease_expired) && task.claimed_by === event.actor && OF_A_CLAIM.includes(event.kind);
+  return Boolean(task?.lease_expired) && task.claimed_by === event.actor && CLAIM_EVENTS.includes(event.kind);
 }
 
 function entry(events, { fresh, silent }) {
   const [latest] = events;
   const ofClaim = events.length > 1 || latest.kind === "claimed";
-  const said = ofClaim ? claimSentence(events, { withTask: true }) : sentence(latest, { withTask: true });
+  const summary = ofClaim ? claimSentence(events, { withTask: true }) : sentence(latest, { withTask: true });
   const words = ofClaim && !isEnding(latest) ? null : remark(latest);
   return h("li", { class: fresh ? "activity-line is-fresh" : "activity-line" },
     avatar(latest.actor, latest.actor_kind),
     h("div", { class: "activity-text" },
-      h("p", { dir: "auto" }, said),
-      silent && h("p", { class: "activity-silent" }, icon("silent"), "has gone silent: the lease ran out"),
+      h("p", { dir: "auto" }, summary),
+      silent && h("p", { class: "activity-silent" }, icon("silent"), "Silent: the lease has expired"),
       words && h("p", { class: latest.data.error ? "activity-remark is-error" : "activity-remark", dir: "auto" }, words.slice(0, 400)),
       h("p", { class: "activity-time" }, stamp(latest.at, { relative: true }))));
 }

@@ -1,4 +1,4 @@
-/** The columns: groups and orders the tasks, owns the cards, touches only those that changed. */
+/** The columns: groups and orders the tasks, owns the cards, updates only cards that changed. */
 
 import { copyButton } from "../copy-button.js";
 import { fill, h, icon } from "../dom.js";
@@ -11,16 +11,16 @@ import "./card.js";
 import "./column.js";
 
 const EMPTY = {
-  queued: "Nothing waits to be claimed.",
-  blocked: "Nothing waits for another task.",
-  in_progress: "No agent holds a task.",
-  review: "Nothing waits for your approval.",
-  done: "Nothing is done yet.",
-  failed: "Nothing failed for good.",
-  cancelled: "Nothing was cancelled.",
+  queued: "No queued tasks.",
+  blocked: "No blocked tasks.",
+  in_progress: "No agent is working on a task.",
+  review: "No tasks to review.",
+  done: "No tasks done yet.",
+  failed: "No failed tasks.",
+  cancelled: "No cancelled tasks.",
 };
 
-/** The order within each column; equal ones stay in the order of the server. */
+/** The order within each column; equal tasks keep the server's order. */
 const ORDERS = {
   queued: (a, b) => a.delayed - b.delayed || b.priority - a.priority,
   blocked: (a, b) => b.priority - a.priority,
@@ -31,7 +31,7 @@ const ORDERS = {
   cancelled: (a, b) => ascending(b.finished_at, a.finished_at),
 };
 
-/** Seven columns, a tab bar for phones, and what is said when there is nothing to show. */
+/** Seven columns, a tab bar for phones, and a message if there is nothing to show. */
 export class BoardView extends HTMLElement {
   #cards = new Map();
   #columns = new Map();
@@ -41,7 +41,7 @@ export class BoardView extends HTMLElement {
   #message = h("div", { class: "board-message", hidden: true });
   #truncated = h("p", { class: "board-notice", hidden: true });
   #shownTab = "";
-  #said = "";
+  #messageKind = "";
 
   connectedCallback() {
     if (this.childElementCount) return;
@@ -49,11 +49,11 @@ export class BoardView extends HTMLElement {
       const element = document.createElement("atb-column").setup(entry, this);
       this.#columns.set(entry.name, element);
       this.#grid.append(element);
-      this.#tabBar.append(this.#makeTab(entry));
+      this.#tabBar.append(this.#createTab(entry));
     }
     this.append(this.#message, this.#truncated, this.#grid, this.#tabBar);
     store.addEventListener("tasks", ({ detail }) => this.#changed(detail));
-    store.addEventListener("agents", ({ detail }) => this.#renew(detail.changed));
+    store.addEventListener("agents", ({ detail }) => this.#redraw(detail.changed));
     for (const event of ["online", "settings"]) store.addEventListener(event, () => this.#showMessage());
     router.addEventListener("route", ({ detail }) => this.#routed(detail.previous));
     everySecond(() => {
@@ -62,7 +62,7 @@ export class BoardView extends HTMLElement {
     this.#showMessage();
   }
 
-  /** The card of a task, made when it is first asked for. */
+  /** The card of a task, created on first use. */
   card(task) {
     let card = this.#cards.get(task.id);
     if (!card) {
@@ -73,7 +73,7 @@ export class BoardView extends HTMLElement {
     return card;
   }
 
-  /** Takes a card off the board. */
+  /** Removes a card from the board. */
   drop(card) {
     this.#cards.delete(card.task.id);
     card.remove();
@@ -91,20 +91,20 @@ export class BoardView extends HTMLElement {
     const { cards } = columns[at];
     const row = cards.findIndex((card) => card.contains(document.activeElement));
     if (down) focus(cards[Math.min(cards.length - 1, Math.max(0, row + down))]);
-    else focus(level(columns[Math.min(columns.length - 1, Math.max(0, at + right))], cards[row]));
+    else focus(cardBeside(columns[Math.min(columns.length - 1, Math.max(0, at + right))], cards[row]));
   }
 
   #changed({ changed, before, first }) {
     const touched = new Set(changed);
     for (const id of changed) for (const dependent of store.dependents(id)) touched.add(dependent);
-    this.#renew(touched);
+    this.#redraw(touched);
     this.#arrange(false);
     if (!first) for (const id of changed) if (before.get(id)?.version !== store.task(id).version) this.#cards.get(id)?.flash();
     this.#showMessage();
   }
 
-  /** Shows these tasks anew, as far as they have cards. */
-  #renew(ids) {
+  /** Redraws the cards of these tasks, if they have any. */
+  #redraw(ids) {
     for (const id of ids) {
       const card = this.#cards.get(id);
       const task = store.task(id);
@@ -116,10 +116,10 @@ export class BoardView extends HTMLElement {
     const { state } = router;
     const filtered = FILTERS.some((key) => state[key] !== previous[key]);
     if (filtered && store.loaded) this.#arrange(true);
-    for (const card of this.#cards.values()) card.point();
+    for (const card of this.#cards.values()) card.updateLink();
   }
 
-  /** Groups what passes the filters, and hands each column its tasks. */
+  /** Groups the matching tasks and passes them to the columns. */
   #arrange(restart) {
     const passes = predicate();
     const groups = new Map(COLUMNS.map(({ name }) => [name, []]));
@@ -134,7 +134,7 @@ export class BoardView extends HTMLElement {
       tasks.sort(ORDERS[name]);
       const all = store.truncated && !filtered && isFinal({ status: name }) ? (store.counts[name] ?? 0) : 0;
       const count = Math.max(tasks.length, all).toLocaleString("en");
-      this.#columns.get(name).show(tasks, { count, empty: filtered ? "No task matches." : EMPTY[name], restart });
+      this.#columns.get(name).show(tasks, { count, empty: filtered ? "No matching tasks." : EMPTY[name], restart });
       this.#tabs.get(name).count.textContent = count;
     }
     for (const element of this.#columns.values()) element.trim();
@@ -143,14 +143,14 @@ export class BoardView extends HTMLElement {
     if (!this.#shownTab) this.#showTab(groups.get("in_progress").length ? "in_progress" : (COLUMNS.find(({ name }) => groups.get(name).length)?.name ?? "queued"));
   }
 
-  #makeTab(entry) {
+  #createTab(entry) {
     const count = h("span", { class: "tab-count" });
     const tab = h("button", { class: `tab ${entry.css}`, type: "button", "aria-pressed": "false", on: { click: () => this.#showTab(entry.name) } }, icon(entry.icon), count, h("span", { class: "tab-label" }, entry.label));
     this.#tabs.set(entry.name, { tab, count });
     return tab;
   }
 
-  /** On a phone one column is shown at a time; wider screens show all of them and no tabs. */
+  /** Selects the column that phones show. Wider screens show all columns and no tabs. */
   #showTab(name) {
     this.#shownTab = name;
     for (const [other, { tab }] of this.#tabs) tab.setAttribute("aria-pressed", String(other === name));
@@ -161,9 +161,9 @@ export class BoardView extends HTMLElement {
     const { failure, loaded, online } = store;
     const kind = failure ? `unusable ${failure.message}` : !loaded ? (online ? "" : "unreachable") : store.sorted.length ? "" : `empty ${store.readOnly} ${store.dataDir} ${store.warnings}`;
     this.#truncated.hidden = !store.truncated || Boolean(kind);
-    if (store.truncated) this.#truncated.textContent = `Only ${store.sorted.length.toLocaleString("en")} tasks are shown, unfinished ones first. Older finished tasks: atb list --status done`;
-    if (kind === this.#said) return;
-    this.#said = kind;
+    if (store.truncated) this.#truncated.textContent = `Showing only ${store.sorted.length.toLocaleString("en")} tasks, unfinished ones first. To see older finished tasks, run: atb list --status done`;
+    if (kind === this.#messageKind) return;
+    this.#messageKind = kind;
     this.#message.hidden = !kind;
     this.#grid.hidden = this.#tabBar.hidden = Boolean(kind);
     if (kind) fill(this.#message, failure ? unusable(failure) : loaded ? emptyBoard() : unreachable());
@@ -180,8 +180,8 @@ function focus(card) {
   card?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-/** The card of a column that stands beside another card. */
-function level(element, beside) {
+/** The card of a column at the same height as another card. */
+function cardBeside(element, beside) {
   const top = beside.getBoundingClientRect().top;
   return element.cards.find((card) => card.getBoundingClientRect().bottom > top) ?? element.cards.at(-1);
 }
@@ -189,24 +189,24 @@ function level(element, beside) {
 function emptyBoard() {
   return [
     icon("board"),
-    h("h2", null, "An empty board"),
+    h("h2", null, "No tasks yet"),
     store.warnings.map((warning) => h("p", { class: "board-warning" }, `${warning}.`)),
-    h("p", null, "Tasks that agents or people add appear here by themselves. Add a first one in a shell:"),
+    h("p", null, "New tasks appear here automatically. Add the first one from a shell:"),
     command(`atb add "Write the parser" --priority 5${store.dataDir && ` --data-dir '${store.dataDir.replaceAll("'", "'\\''")}'`}`),
-    store.readOnly ? null : h("p", null, "or here: ", h("a", { href: router.href({ new: "1" }) }, "new task"), " (press ", h("kbd", null, "n"), ")."),
+    store.readOnly ? null : h("p", null, "Or ", h("a", { href: router.href({ new: "1" }) }, "add a task here"), " (press ", h("kbd", null, "n"), ")."),
   ];
 }
 
 function command(text) {
-  return h("div", { class: "board-command" }, h("pre", null, h("code", null, text)), copyButton(() => text, "Copy the command"));
+  return h("div", { class: "board-command" }, h("pre", null, h("code", null, text)), copyButton(() => text, "Copy command"));
 }
 
 function unusable(failure) {
-  return [icon("warning"), h("h2", null, "The board cannot be shown"), h("p", { role: "alert" }, failure.message), failure.hint ? h("p", { class: "hint" }, failure.hint) : null];
+  return [icon("warning"), h("h2", null, "Cannot show the board"), h("p", { role: "alert" }, failure.message), failure.hint ? h("p", { class: "hint" }, failure.hint) : null];
 }
 
 function unreachable() {
-  return [icon("warning"), h("h2", null, "The server does not answer"), h("p", { role: "alert" }, "Is it running? This page tries again by itself."), command("atb serve")];
+  return [icon("warning"), h("h2", null, "The server is not responding"), h("p", { role: "alert" }, "This page reconnects automatically. If the server is not running, start it:"), command("atb serve")];
 }
 
 customElements.define("atb-board", BoardView);

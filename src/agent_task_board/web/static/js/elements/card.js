@@ -10,7 +10,7 @@ import { duration, exact, relative, short, stamp } from "../time.js";
 const DAY = 24 * 3600 * 1000;
 const TAGS_SHOWN = 3;
 
-/** A list item whose link covers it; everything is shown from `task` and from the store. */
+/** A list item covered by its link. It shows `task` and data from the store. */
 export class Card extends HTMLElement {
   task = null;
   #link = h("a", { class: "card-link" });
@@ -25,24 +25,24 @@ export class Card extends HTMLElement {
     this.append(this.#top, h("h3", { class: "card-title" }, this.#link), this.#marks, this.#body);
   }
 
-  /** The link that opens the task: what the keyboard moves along. */
+  /** The link that opens the task; keyboard navigation focuses it. */
   get link() {
     return this.#link;
   }
 
-  /** Shows the task as it is now. */
+  /** Shows the current state of the task. */
   show(task) {
     this.task = task;
     const held = isHeld(task);
     this.className = `card ${columnEntry(column(task)).css}`;
     this.dataset.id = task.id;
     if (this.#link.textContent !== task.title) this.#link.textContent = task.title;
-    this.point();
-    fill(this.#top, h("span", { class: "card-id mono" }, shortId(task.id)), h("span", { class: "card-queue truncate", title: `Queue ${task.queue}` }, task.queue), priority(task.priority));
+    this.updateLink();
+    fill(this.#top, h("span", { class: "card-id mono" }, shortId(task.id)), h("span", { class: "card-queue truncate", title: `Queue: ${task.queue}` }, task.queue), priority(task.priority));
     const marks = marksOf(task);
     fill(this.#marks, marks);
     this.#marks.hidden = !marks.length;
-    fill(this.#body, held ? holder(task) : after(task), held && progress(task), held && note(task), task.status === "failed" && failure(task), held && this.#makeLease());
+    fill(this.#body, held ? holder(task) : assigneeOrLastHolder(task), held && progress(task), held && note(task), task.status === "failed" && failure(task), held && this.#createLease());
     this.#body.hidden = !this.#body.childElementCount;
     if (held) this.tick();
     else {
@@ -51,8 +51,8 @@ export class Card extends HTMLElement {
     }
   }
 
-  /** Renews the link: it carries the filters of the address. */
-  point() {
+  /** Updates the link, which includes the filters of the current URL. */
+  updateLink() {
     this.#link.setAttribute("href", router.href({ task: this.task.id, new: "" }));
   }
 
@@ -62,7 +62,7 @@ export class Card extends HTMLElement {
     requestAnimationFrame(() => this.classList.add("is-fresh"));
   }
 
-  /** Once a second: what the lease has left, and whether its holder has gone silent. */
+  /** Updates the lease, once a second: the time left, and whether the holder is silent. */
   tick() {
     if (!this.#lease) return;
     const { bar, text } = this.#lease;
@@ -77,11 +77,11 @@ export class Card extends HTMLElement {
     this.#lease.spoken.textContent = state.expired ? "" : `Lease: ${duration(state.left)} left`;
   }
 
-  #makeLease() {
+  #createLease() {
     const bar = h("span", { class: "lease-left" });
     const spoken = h("span", { class: "visually-hidden" });
     const track = h("div", { class: "lease" }, bar, spoken);
-    const text = h("p", { class: "card-silent", title: "No renewal for more than two thirds of the lease" });
+    const text = h("p", { class: "card-silent", title: "No heartbeat for more than two thirds of the lease" });
     this.#lease = { bar, spoken, track, text };
     return [text, track];
   }
@@ -89,7 +89,7 @@ export class Card extends HTMLElement {
 
 function priority(value) {
   if (!value) return null;
-  return h("span", { class: `card-priority ${value < 0 ? "is-low" : ""}`, title: `Priority ${value}` }, icon("priority"), h("span", { class: "visually-hidden" }, "Priority "), value);
+  return h("span", { class: `card-priority ${value < 0 ? "is-low" : ""}`, title: `Priority: ${value}` }, icon("priority"), h("span", { class: "visually-hidden" }, "Priority "), value);
 }
 
 function marksOf(task) {
@@ -97,34 +97,34 @@ function marksOf(task) {
   const open = task.status === "queued" && task.blocked ? openDependencies(task) : [];
   if (open.length) marks.push(waitsFor(open));
   if (task.due_at && !isFinal(task)) marks.push(deadline(task));
-  if (task.delayed) marks.push(mark("delayed", `From ${short(task.not_before)}`, "", exact(task.not_before)));
-  if (task.needs_approval && !isFinal(task) && task.status !== "review") marks.push(mark("review", "Needs review", "", "A person approves it before it is done"));
+  if (task.delayed) marks.push(mark("delayed", `Not before ${short(task.not_before)}`, "", exact(task.not_before)));
+  if (task.needs_approval && !isFinal(task) && task.status !== "review") marks.push(mark("review", "Needs approval", "", "A person must approve the result"));
   if (task.attempts > 0 && (task.status !== "done" || task.attempts > 1)) marks.push(attempts(task));
   for (const tag of task.tags.slice(0, TAGS_SHOWN)) marks.push(h("li", { class: "card-tag", title: tag }, tag));
   if (task.tags.length > TAGS_SHOWN) marks.push(h("li", { class: "card-tag", title: task.tags.slice(TAGS_SHOWN).join(", ") }, `+${task.tags.length - TAGS_SHOWN}`));
   return marks;
 }
 
-/** What is not done yet of what the task waits for; what the board does not show counts as open, known by its id. */
+/** The dependencies that are not done. A dependency that the board does not show counts as open, unless the board is truncated. */
 function openDependencies(task) {
   return task.blocked_by.filter((id) => store.task(id)?.status !== "done" && (store.task(id) || !store.truncated));
 }
 
 function waitsFor(open) {
-  const first = store.task(open[0])?.title ?? shortId(open[0]);
-  const title = open.map((id) => store.task(id)?.title ?? shortId(id)).join("\n");
-  return mark("link", `Waits for ${open.length > 1 ? `${open.length}: ` : ""}${first}`, "chip chip-status", title);
+  const titles = open.map((id) => store.task(id)?.title ?? shortId(id));
+  const text = titles.length > 1 ? `${titles.length} tasks` : titles[0];
+  return mark("link", `Waiting for ${text}`, "chip chip-status", titles.join("\n"));
 }
 
 function attempts(task) {
   const last = task.attempts >= task.max_attempts && task.status !== "done";
-  return mark("attempts", `${task.attempts}/${task.max_attempts}`, last ? "chip chip-warning" : "", `Attempt ${task.attempts} of ${task.max_attempts}`);
+  return mark("attempts", `${task.attempts}/${task.max_attempts}`, last ? "chip chip-warning" : "", `${task.attempts} of ${task.max_attempts} attempts used`);
 }
 
 function deadline(task) {
   const left = Date.parse(task.due_at) - Date.now();
   const mood = task.overdue ? "chip chip-danger" : left < DAY ? "chip chip-warning" : "";
-  const text = task.overdue ? `Overdue ${duration(-left)}` : left < DAY ? `Due in ${duration(left)}` : `Due ${short(task.due_at)}`;
+  const text = task.overdue ? `Overdue by ${duration(-left)}` : left < DAY ? `Due in ${duration(left)}` : `Due ${short(task.due_at)}`;
   return mark("deadline", text, mood, `Due ${exact(task.due_at)}`);
 }
 
@@ -136,8 +136,8 @@ function holder(task) {
   return h("p", { class: "card-holder" }, avatar(task.claimed_by), h("span", { class: "card-agent truncate" }, task.claimed_by), stamp(task.claimed_at, { elapsed: true }));
 }
 
-/** Who it is meant for, who handed it in, or when it ended. */
-function after(task) {
+/** The assignee of a queued task; otherwise the last holder and the time. */
+function assigneeOrLastHolder(task) {
   if (task.status === "queued") {
     if (!task.assignee) return null;
     return h("p", { class: "card-holder is-assigned" }, avatar(task.assignee), h("span", { class: "card-agent truncate" }, h("span", { class: "card-for" }, "for "), task.assignee));

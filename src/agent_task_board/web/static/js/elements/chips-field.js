@@ -1,8 +1,8 @@
-/** A field that holds several values as chips: type one, Enter or a comma adds it; used for tags. */
+/** A field with several values as chips; Enter or a comma adds the typed one. Used for tags. */
 
 import { fill, h, icon } from "../dom.js";
 
-/** Give it `setUp({id, suggestions})`; `values` reads and writes; fires "input" when they change. */
+/** Call `setUp({id, suggestions})` first; `values` reads and writes the values; fires "input" when they change. */
 export class ChipsField extends HTMLElement {
   #values = [];
   #chips = h("ul", { class: "chips", hidden: true });
@@ -12,12 +12,12 @@ export class ChipsField extends HTMLElement {
     const list = suggestions.length ? h("datalist", { id: `${id}-list` }, ...suggestions.map((value) => h("option", { value }))) : null;
     this.#input = h("input", { id,  dir: "auto", autocomplete: "off", list: list && list.id });
     this.#input.addEventListener("keydown", (event) => this.#key(event));
-    this.#input.addEventListener("change", () => this.#take());
+    this.#input.addEventListener("change", () => this.#addTyped());
     fill(this, this.#chips, this.#input, list);
     return this;
   }
 
-  /** All values, what still stands in the input included. */
+  /** All values, including text still in the input. */
   get values() {
     const typed = this.#input.value.split(",").map((value) => value.trim()).filter(Boolean);
     return [...new Set([...this.#values, ...typed])];
@@ -33,14 +33,14 @@ export class ChipsField extends HTMLElement {
     if (event.isComposing) return;
     if ((event.key === "Enter" && !event.ctrlKey && !event.metaKey && this.#input.value.trim()) || event.key === ",") {
       event.preventDefault();
-      this.#take();
+      this.#addTyped();
     } else if (event.key === "Backspace" && !this.#input.value && this.#values.length) {
       this.#values.pop();
       this.#changed();
     }
   }
 
-  #take() {
+  #addTyped() {
     const values = this.values;
     this.#input.value = "";
     this.#values = values;

@@ -1,4 +1,4 @@
-/** One column: head with count, and cards that are made as one scrolls to them. */
+/** One column: a head with the count, and cards that are created as you scroll to them. */
 
 import { fill, h, icon } from "../dom.js";
 import { remember, remembered } from "../store.js";
@@ -10,7 +10,7 @@ const AHEAD = "300px";
 /** Phones show one column at a time, never folded. */
 const phone = matchMedia("(max-width: 760px)");
 
-/** Set up with `setup(entry, board)`; the board hands over the tasks and owns the cards. */
+/** Call `setup(entry, board)` first; the board passes the tasks and owns the cards. */
 export class Column extends HTMLElement {
   name = "";
   tasks = [];
@@ -26,7 +26,7 @@ export class Column extends HTMLElement {
   #fold = null;
   #entry = null;
 
-  /** Builds the column for one entry of the table of columns; called once. */
+  /** Builds the column for one entry of COLUMNS; called once. */
   setup(entry, board) {
     this.#entry = entry;
     this.#board = board;
@@ -37,7 +37,7 @@ export class Column extends HTMLElement {
     const head = h("div", { class: "column-head" }, title);
     this.#list.setAttribute("aria-labelledby", title.id);
     this.append(h("section", { class: "column-box", "aria-labelledby": title.id }, head, this.#empty, this.#scroller));
-    if (entry.folds) head.append(this.#makeFold());
+    if (entry.folds) head.append(this.#createFold());
     this.#watchEnd();
     this.#scroller.addEventListener("scroll", () => {
       this.#scrolled = true;
@@ -46,7 +46,7 @@ export class Column extends HTMLElement {
     return this;
   }
 
-  /** Takes over the tasks to show, in order; `restart` goes back to the top. Call `trim` on all columns afterwards. */
+  /** Sets the tasks to show, in order; `restart` scrolls to the top. Call `trim` on all columns afterwards. */
   show(tasks, { count, empty, restart }) {
     this.tasks = tasks;
     if (restart) {
@@ -57,16 +57,16 @@ export class Column extends HTMLElement {
     this.#empty.hidden = tasks.length > 0;
     if (this.#empty.textContent !== empty) this.#empty.textContent = empty;
     this.#place();
-    if (this.#shown < tasks.length) this.#look();
+    if (this.#shown < tasks.length) this.#observeEnd();
   }
 
-  /** Drops the cards that belong here no longer. Second step, so that a card that went to another column keeps its focus. */
+  /** Drops cards that no longer belong here. A separate step, so that a card that moves to another column keeps its focus. */
   trim() {
     const wanted = this.#wanted();
     for (const card of [...this.#list.children]) if (!wanted.has(card)) this.#board.drop(card);
   }
 
-  /** The cards of this column that exist, from the top. */
+  /** The cards of this column created so far, from the top. */
   get cards() {
     return [...this.#list.children];
   }
@@ -76,7 +76,7 @@ export class Column extends HTMLElement {
     return this.classList.contains("is-folded") && !phone.matches;
   }
 
-  /** Touching scrollTop lays out the page at once, so it is left alone where nobody scrolled. */
+  /** Setting scrollTop forces a layout, so this does it only after a scroll. */
   #toTop() {
     if (this.#scrolled) this.#scroller.scrollTop = 0;
     this.#scrolled = false;
@@ -104,20 +104,20 @@ export class Column extends HTMLElement {
         if (!entries.at(-1).isIntersecting || this.#shown >= this.tasks.length || this.folded) return;
         this.#shown += CHUNK;
         this.#place();
-        this.#look();
+        this.#observeEnd();
       },
       { root: this.#scroller, rootMargin: `${AHEAD} 0px` },
     );
-    this.#look();
+    this.#observeEnd();
   }
 
-  /** Looks anew whether the end is in sight: one that stays there would not be told of again. */
-  #look() {
+  /** Checks again whether the end is visible; the observer does not report an end that stays visible. */
+  #observeEnd() {
     this.#observer.unobserve(this.#end);
     this.#observer.observe(this.#end);
   }
 
-  #makeFold() {
+  #createFold() {
     this.#fold = h("button", { class: "button button-quiet button-icon column-fold", type: "button" });
     this.#fold.addEventListener("click", () => {
       const folded = !this.folded;
@@ -131,7 +131,7 @@ export class Column extends HTMLElement {
 
   #setFolded(folded) {
     this.classList.toggle("is-folded", folded);
-    const label = `${folded ? "Unfold" : "Fold"} ${this.#entry.label}`;
+    const label = `${folded ? "Expand" : "Collapse"} ${this.#entry.label}`;
     this.#fold.setAttribute("aria-label", label);
     this.#fold.setAttribute("aria-expanded", String(!folded));
     this.#fold.title = label;
@@ -141,7 +141,7 @@ export class Column extends HTMLElement {
   }
 }
 
-/** Moves without losing focus: by moveBefore where the browser has it, else by focusing again. */
+/** Moves a card without losing the focus: with moveBefore if the browser has it, otherwise by focusing again. */
 function move(list, card, next) {
   if (card.isConnected && list.moveBefore) {
     list.moveBefore(card, next);

@@ -1,4 +1,4 @@
-/** Chooses the tasks that another one waits for: by the ending of an id or a part of a title. */
+/** Selects the dependencies of a task, by the end of an id or part of a title. */
 
 import { fill, h, icon } from "../dom.js";
 import { isFinal, shortId, statusOf } from "../status.js";
@@ -7,12 +7,12 @@ import { store } from "../store.js";
 const SHOWN = 8;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** Give it `setUp({id, self})`; `values` reads and writes ids; fires "input" when they change. */
+/** Call `setUp({id, self})` first; `values` reads and writes ids; fires "input" when they change. */
 export class DependencyField extends HTMLElement {
   #values = [];
   #self = null;
   #found = [];
-  #marked = -1;
+  #active = -1;
   #chosen = h("ul", { class: "chosen-tasks", hidden: true });
   #input = null;
   #options = null;
@@ -21,16 +21,16 @@ export class DependencyField extends HTMLElement {
     this.#self = self;
     this.#options = h("ul", { id: `${id}-options`, class: "options", role: "listbox", "aria-label": "Matching tasks", hidden: true });
     this.#input = h("input", {
-      id, dir: "auto", autocomplete: "off", role: "combobox", placeholder: "Id or part of a title",
+      id, dir: "auto", autocomplete: "off", role: "combobox", placeholder: "ID or part of a title",
       "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": this.#options.id, "aria-describedby": describedBy,
     });
     this.#input.addEventListener("input", (event) => {
-      event.stopPropagation(); // a search is no change yet
+      event.stopPropagation(); // typing a search changes no value
       this.#search();
     });
     this.#input.addEventListener("keydown", (event) => this.#key(event));
     this.#input.addEventListener("blur", () => this.#close());
-    // The press would take the focus from the input and close the list before the click.
+    // A mousedown would move the focus away and close the list before the click.
     this.#options.addEventListener("mousedown", (event) => event.preventDefault());
     fill(this, this.#chosen, h("div", { class: "combobox" }, this.#input, this.#options));
     return this;
@@ -45,7 +45,7 @@ export class DependencyField extends HTMLElement {
     this.#draw();
   }
 
-  /** What was typed and not chosen; the form must not swallow it. */
+  /** Typed text that selected no task; the form must not silently drop it. */
   get unfinished() {
     return this.#input.value.trim();
   }
@@ -53,15 +53,15 @@ export class DependencyField extends HTMLElement {
   #search() {
     const words = this.#input.value.trim();
     this.#found = words ? matches(words, new Set([...this.#values, this.#self])) : [];
-    this.#marked = this.#found.length ? 0 : -1;
+    this.#active = this.#found.length ? 0 : -1;
     fill(this.#options, ...this.#found.map((task, index) => this.#option(task, index)));
     if (words && !this.#found.length) {
       fill(this.#options, h("li", { class: "option soft", role: "option", "aria-disabled": "true", "aria-selected": "false" },
-        ULID.test(words.toUpperCase()) ? "Not on the board now; Enter takes the id" : "No task matches"));
+        ULID.test(words.toUpperCase()) ? "Not on the board. Press Enter to use this ID." : "No matching tasks"));
     }
     this.#options.hidden = !words;
     this.#input.setAttribute("aria-expanded", String(Boolean(words)));
-    this.#mark();
+    this.#showActive();
     if (words) this.#options.scrollIntoView({ block: "nearest" });
   }
 
@@ -73,9 +73,9 @@ export class DependencyField extends HTMLElement {
     return option;
   }
 
-  #mark() {
-    [...this.#options.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === this.#marked)));
-    const option = this.#marked < 0 ? null : this.#options.children[this.#marked];
+  #showActive() {
+    [...this.#options.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === this.#active)));
+    const option = this.#active < 0 ? null : this.#options.children[this.#active];
     if (option) {
       this.#input.setAttribute("aria-activedescendant", option.id);
       option.scrollIntoView({ block: "nearest" });
@@ -89,11 +89,11 @@ export class DependencyField extends HTMLElement {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && this.#found.length) {
       event.preventDefault();
-      this.#marked = (this.#marked + step + this.#found.length) % this.#found.length;
-      this.#mark();
+      this.#active = (this.#active + step + this.#found.length) % this.#found.length;
+      this.#showActive();
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && this.unfinished) {
       event.preventDefault();
-      const id = this.#found[this.#marked]?.id ?? this.unfinished.toUpperCase();
+      const id = this.#found[this.#active]?.id ?? this.unfinished.toUpperCase();
       if (this.#found.length || ULID.test(id)) this.#choose(id);
     } else if (event.key === "Escape" && !this.#options.hidden) {
       event.preventDefault();
@@ -129,17 +129,17 @@ export class DependencyField extends HTMLElement {
   #draw() {
     fill(this.#chosen, ...this.#values.map((id) => {
       const task = store.task(id);
-      const { label, icon: name, css } = task ? statusOf(task) : { label: "Not on the board now", icon: "link", css: "" };
+      const { label, icon: name, css } = task ? statusOf(task) : { label: "Not on the board", icon: "link", css: "" };
       const title = task?.title ?? id;
       return h("li", { class: `chosen-task ${css}` },
         icon(name, label), h("span", { class: "task-row-title", dir: "auto" }, title), h("span", { class: "mono soft" }, shortId(id)),
-        h("button", { type: "button", class: "chip-remove", "aria-label": `No longer wait for ${title}`, on: { click: () => this.#remove(id) } }, icon("close")));
+        h("button", { type: "button", class: "chip-remove", "aria-label": `Remove dependency ${title}`, on: { click: () => this.#remove(id) } }, icon("close")));
     }));
     this.#chosen.hidden = this.#values.length === 0;
   }
 }
 
-/** Tasks whose id or title has the words; ids that end so first, then unfinished tasks. */
+/** Tasks whose id or title contains the text: matching id ends first, then unfinished tasks. */
 function matches(words, without) {
   const asId = words.toUpperCase();
   const asTitle = words.toLowerCase();

@@ -1,4 +1,4 @@
-/** The flow page: how much gets finished, how long it takes, how old what is running is; all from /api/stats. */
+/** The flow page: throughput, durations and the age of running work, all from /api/stats. */
 
 import { get, Refusal } from "../api.js";
 import { countTicks, lengthText, lengthTicks } from "../chart-scale.js";
@@ -33,8 +33,8 @@ export class Flow extends HTMLElement {
   #agents = h("div", { class: "panel-body" });
   #queues = h("div", { class: "panel-body" });
   #finished = finishedChart();
-  #lead = timeChart("Lead time", "made to done", "lead_time");
-  #cycle = timeChart("Cycle time", "last claim to done", "cycle_time");
+  #lead = timeChart("Lead time", "from creation to done", "lead_time");
+  #cycle = timeChart("Cycle time", "from the last claim to done", "cycle_time");
 
   connectedCallback() {
     if (this.childElementCount) return;
@@ -44,13 +44,13 @@ export class Flow extends HTMLElement {
       this.#tiles,
       h("div", { class: "flow-panels" },
         this.#finished.element, this.#lead.element, this.#cycle.element,
-        panel("Running now", "oldest first", this.#running), panel("Agents", "what they finished", this.#agents),
-        panel("Queues", "all tasks by status", this.#queues)));
+        panel("Running now", "oldest first", this.#running), panel("Agents", "finished tasks", this.#agents),
+        panel("Queues", "tasks by status", this.#queues)));
     this.#finished.element.classList.add("is-wide");
     this.#queues.parentElement.classList.add("is-wide");
-    router.addEventListener("route", () => this.#soon());
-    store.addEventListener("tasks", () => this.#soon());
-    this.#soon();
+    router.addEventListener("route", () => this.#scheduleRead());
+    store.addEventListener("tasks", () => this.#scheduleRead());
+    this.#scheduleRead();
   }
 
   #spans() {
@@ -65,8 +65,8 @@ export class Flow extends HTMLElement {
     this.#read();
   }
 
-  /** Asks again after a change of the board, every few seconds at most and only while it is looked at. */
-  #soon() {
+  /** Reloads after a board change, at most every few seconds and only while this view is shown. */
+  #scheduleRead() {
     if (this.#timer || router.state.view !== "flow") return;
     this.#timer = setTimeout(() => {
       this.#timer = 0;
@@ -95,13 +95,13 @@ export class Flow extends HTMLElement {
     const sums = Object.fromEntries(FINAL.map((status) => [status, stats.finished.reduce((sum, day) => sum + day[status], 0)]));
     fill(this.#tiles, tiles(stats, sums));
     const none = FINAL.every((status) => sums[status] === 0);
-    this.#finished.update({ days: stats.finished, summary: none ? `Nothing was finished in these ${stats.days} days.` : `${tellFinal(sums)} in ${stats.days} days` });
+    this.#finished.update({ days: stats.finished, summary: none ? `No tasks finished in the last ${stats.days} days.` : `${finalCounts(sums)} in the last ${stats.days} days` });
     for (const [chart, key] of [[this.#lead, "lead_time"], [this.#cycle, "cycle_time"]]) {
       const { tasks, median, p90 } = stats[key];
       chart.update({
         days: stats.finished,
-        summary: tasks ? "A dot is the median of a day." : `Nothing was done in these ${stats.days} days.`,
-        notes: tasks ? [figure("median", lengthText(median), "is-median"), figure("9 of 10 within", lengthText(p90), "is-p90")] : [],
+        summary: tasks ? "Each dot is the median of one day." : `No tasks done in the last ${stats.days} days.`,
+        notes: tasks ? [figure("median", lengthText(median), "is-median"), figure("90th percentile", lengthText(p90), "is-p90")] : [],
         lines: [{ value: median, css: "is-median" }, { value: p90, css: "is-p90" }],
       });
     }
@@ -117,7 +117,7 @@ function finishedChart() {
     ticks: countTicks,
     tickText: (value) => value.toLocaleString("en"),
     value: (day) => FINAL.reduce((sum, status) => sum + day[status], 0),
-    tell: (day) => tellFinal(day),
+    describe: (day) => finalCounts(day),
     columns: FINAL.map((status) => ({ head: statusOf({ status }).label, text: (day) => String(day[status]) })),
     legend: h("ul", { class: "chart-legend" }, FINAL.map((status) => {
       const { css, label } = statusOf({ status });
@@ -145,7 +145,7 @@ function timeChart(title, hint, key) {
     ticks: (largest) => lengthTicks(largest, 3),
     tickText: (value) => (value ? lengthText(value) : "0"),
     value: (day) => day[key],
-    tell: (day) => (day[key] === null ? "nothing done" : `median ${lengthText(day[key])} of ${plural(day.done, "task")}`),
+    describe: (day) => (day[key] === null ? "nothing done" : `median ${lengthText(day[key])} of ${plural(day.done, "task")}`),
     columns: [{ head: "Median", text: (day) => lengthText(day[key]) }, { head: "Done", text: (day) => String(day.done) }],
     marks: (day, { x, y }) => (day[key] === null ? null : svg("circle", { class: "chart-dot", cx: x, cy: y(day[key]), r: 3.5 })),
   });
@@ -158,9 +158,9 @@ function tiles(stats, sums) {
     ["Blocked", stats.blocked, { status: "queued", blocked: true }],
     ["In progress", counts.claimed + counts.running, { status: "running" }],
     ["In review", counts.review, { status: "review" }],
-    [`Done in ${stats.days} days`, sums.done, { status: "done" }],
+    [`Done in last ${stats.days} days`, sums.done, { status: "done" }],
   ];
-  if (stats.lease_expired) entries.splice(3, 0, ["Leases run out", stats.lease_expired, null]);
+  if (stats.lease_expired) entries.splice(3, 0, ["Expired leases", stats.lease_expired, null]);
   return entries.map(([label, value, task]) => {
     const { css, icon: name } = task ? statusOf(task) : { css: "is-failed", icon: "silent" };
     return h("div", { class: `tile ${css}` }, h("dt", null, icon(name), label), h("dd", null, value.toLocaleString("en")));
@@ -168,7 +168,7 @@ function tiles(stats, sums) {
 }
 
 function running({ running: tasks, cycle_time: cycle }) {
-  if (!tasks.length) return h("p", { class: "hint" }, "Nothing is running.");
+  if (!tasks.length) return h("p", { class: "hint" }, "No tasks are running.");
   const oldest = Math.max(...tasks.map((task) => task.age), 1);
   const rows = tasks.slice(0, MOST_RUNNING).map((task) => {
     const long = cycle.p90 !== null && task.age > cycle.p90;
@@ -178,14 +178,14 @@ function running({ running: tasks, cycle_time: cycle }) {
       h("a", { class: "task-link", href: router.href({ task: task.id }) }, task.title),
       h("span", { class: "age-holder" }, store.task(task.id)?.lease_expired ? h("span", { class: "chip chip-danger" }, icon("silent"), "silent") : null, nameplate(task.claimed_by)),
       bar,
-      h("span", { class: "age-text" }, long ? icon("warning", "Longer than 9 of 10 tasks took") : null, stamp(task.claimed_at, { elapsed: true })));
+      h("span", { class: "age-text" }, long ? icon("warning", "Longer than the 90th percentile of cycle times") : null, stamp(task.claimed_at, { elapsed: true })));
   });
   const more = tasks.length - rows.length;
-  return [h("ol", { class: "ages" }, rows), more > 0 ? h("p", { class: "hint" }, `and ${plural(more, "task")} more`) : null];
+  return [h("ol", { class: "ages" }, rows), more > 0 ? h("p", { class: "hint" }, `and ${plural(more, "more task")}`) : null];
 }
 
 function agents({ by_agent: list, days }) {
-  if (!list.length) return h("p", { class: "hint" }, `No agent finished a task in these ${days} days.`);
+  if (!list.length) return h("p", { class: "hint" }, `No agent finished a task in the last ${days} days.`);
   const most = Math.max(...list.map((agent) => agent.done), 1);
   const rows = list.map((agent) => {
     const bar = h("span", { class: "count-bar is-done", "aria-hidden": "true" });
@@ -206,7 +206,7 @@ function queues({ by_queue: queuesByName, by_status: sums }) {
     COLUMNS.map(({ of }) => h("td", { class: of(counts) ? "number" : "number is-zero" }, of(counts).toLocaleString("en"))),
     h("td", { class: "number is-sum" }, Object.values(counts).reduce((sum, count) => sum + count, 0).toLocaleString("en")));
   const names = Object.keys(queuesByName);
-  if (!names.length) return h("p", { class: "hint" }, "The board has no tasks yet.");
+  if (!names.length) return h("p", { class: "hint" }, "No tasks yet.");
   const heads = COLUMNS.map(({ status, label }) => h("th", { scope: "col", class: `number ${statusOf({ status }).css}` }, h("span", { class: "head-status", title: label }, icon(statusOf({ status }).icon), h("span", { class: "head-text" }, label))));
   return h("table", { class: "data-table queue-table" },
     h("caption", { class: "visually-hidden" }, "Tasks by queue and status"),
@@ -223,7 +223,7 @@ function figure(label, value, css) {
   return h("span", { class: `figure ${css}` }, h("b", null, value), ` ${label}`);
 }
 
-function tellFinal(counts) {
+function finalCounts(counts) {
   const parts = FINAL.filter((status) => counts[status]).map((status) => `${counts[status].toLocaleString("en")} ${status}`);
   return parts.join(", ") || "nothing finished";
 }

@@ -1,4 +1,4 @@
-/** The dependency graph: what waits for what, drawn from left to right. */
+/** The dependency graph, drawn from left to right. */
 
 import { choose, LIMIT, lineage } from "../dependencies.js";
 import { fill, h, icon, svg } from "../dom.js";
@@ -14,8 +14,8 @@ import { remember, remembered, store } from "../store.js";
 const STEP = 80;
 const ZOOM = 1.25;
 
-/** A picture that took long to draw is drawn less often: so many times as long is left for everything else. */
-const REST = 3;
+/** After a redraw, wait this many times its duration, so that a slow graph does not block the page. */
+const REST_FACTOR = 3;
 const READABLE = 0.7;
 const READABLE_ON_PHONE = 0.85;
 const LEGEND = ["queued", "blocked", "running", "review", "failed", "done"];
@@ -32,7 +32,7 @@ export class Graph extends HTMLElement {
   #current = null;
   #traced = null;
   #timer = 0;
-  #rests = 0;
+  #restTime = 0;
 
   #edges = svg("g", { class: "graph-edges", "aria-hidden": "true" });
   #nodes = svg("g", { class: "graph-nodes" });
@@ -51,16 +51,16 @@ export class Graph extends HTMLElement {
     this.#nodes.addEventListener("click", (event) => this.#open(event));
     this.#nodes.addEventListener("pointerover", (event) => this.#trace(idOf(event)));
     this.#nodes.addEventListener("pointerleave", () => this.#trace(idOf({ target: document.activeElement })));
-    // Not on the SVG group: Chromium takes an SVG element that listens for focus for one that can have it.
+    // Not on the SVG group: Chromium makes SVG elements with focus listeners focusable.
     this.addEventListener("focusin", (event) => this.#focused(idOf(event)));
     this.addEventListener("focusout", () => this.#trace(null));
     const inView = (act) => () => (router.state.view === "graph" ? void act() : false);
     shortcut("+", "Graph: zoom in", inView(() => this.#view.zoom(ZOOM)), { aliases: ["="] });
     shortcut("-", "Graph: zoom out", inView(() => this.#view.zoom(1 / ZOOM)));
-    shortcut("0", "Graph: show everything", inView(() => this.#view.fit()));
-    router.addEventListener("route", () => this.#soon());
-    store.addEventListener("tasks", () => this.#soon(Math.max(1, this.#rests)));
-    this.#soon();
+    shortcut("0", "Graph: fit to view", inView(() => this.#view.fit()));
+    router.addEventListener("route", () => this.#scheduleRender());
+    store.addEventListener("tasks", () => this.#scheduleRender(Math.max(1, this.#restTime)));
+    this.#scheduleRender();
   }
 
   #tools() {
@@ -68,14 +68,14 @@ export class Graph extends HTMLElement {
     finished.addEventListener("change", () => {
       this.#finished = finished.checked;
       remember("atb-graph-finished", this.#finished ? "1" : "");
-      this.#soon();
+      this.#scheduleRender();
     });
-    const forms = ["Picture", "List"].map((label) => h("button", { class: "switcher-item", type: "button" }, label));
+    const forms = ["Graph", "List"].map((label) => h("button", { class: "switcher-item", type: "button" }, label));
     const choose = (asList) => {
       this.#asList = asList;
       remember("atb-graph-list", asList ? "1" : "");
       forms.forEach((button, index) => button.setAttribute("aria-pressed", String((index === 1) === asList)));
-      this.#soon();
+      this.#scheduleRender();
     };
     forms.forEach((button, index) => button.addEventListener("click", () => choose(index === 1)));
     choose(this.#asList);
@@ -83,26 +83,26 @@ export class Graph extends HTMLElement {
     this.#zoomTools.append(
       tool("zoom-in", "Zoom in (+)", () => this.#view.zoom(ZOOM)),
       tool("zoom-out", "Zoom out (−)", () => this.#view.zoom(1 / ZOOM)),
-      tool("fit", "Show everything (0)", () => this.#view.fit()),
+      tool("fit", "Fit to view (0)", () => this.#view.fit()),
     );
-    const hint = "Arrow keys move the picture, plus and minus zoom, 0 shows everything. Tab goes to the tasks, where arrow keys follow the dependencies and Enter opens one.";
+    const hint = "Use the arrow keys to pan, plus and minus to zoom, and 0 to fit everything. Press Tab to reach the tasks: there, the arrow keys follow dependencies and Enter opens a task.";
     return h("div", { class: "graph-tools" },
       h("h2", { class: "view-title graph-heading" }, "Dependencies"),
       this.#summary,
-      h("label", { class: "graph-switch" }, finished, "Finished tasks"),
-      h("div", { class: "switcher", role: "group", "aria-label": "Shown as" }, forms),
+      h("label", { class: "graph-switch" }, finished, "Show finished tasks"),
+      h("div", { class: "switcher", role: "group", "aria-label": "View as" }, forms),
       h("p", { class: "visually-hidden", id: "graph-hint" }, hint));
   }
 
-  /** Draws with the next frame; a change of the board waits until the page has rested from the last drawing. */
-  #soon(wait = 0) {
+  /** Draws in the next frame; after a board change, waits `wait` milliseconds first. */
+  #scheduleRender(wait = 0) {
     if (router.state.view !== "graph" || (wait && this.#timer)) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => requestAnimationFrame(() => {
       this.#timer = 0;
       const started = performance.now();
       if (router.state.view === "graph" && store.loaded) this.#render();
-      this.#rests = (performance.now() - started) * REST;
+      this.#restTime = (performance.now() - started) * REST_FACTOR;
     }), wait);
   }
 
@@ -110,7 +110,7 @@ export class Graph extends HTMLElement {
     this.#chosen = choose(store.tasks, { finished: this.#finished });
     const { ids, edges } = this.#chosen;
     this.#near = adjacency(ids, edges);
-    this.#say();
+    this.#showSummary();
     const empty = ids.length === 0;
     this.#empty.hidden = !empty;
     this.#zoomTools.hidden = empty;
@@ -133,7 +133,7 @@ export class Graph extends HTMLElement {
       this.#shape = shape;
       if (focused) this.#links.get(focused)?.focus({ preventScroll: true });
       const kept = ids.filter((id) => before.has(id)).length;
-      if (first || this.#view.isFitted || kept < ids.length / 2) this.#show();
+      if (first || this.#view.isFitted || kept < ids.length / 2) this.#showInitially();
     }
     const critical = new Set(this.#chosen.critical);
     const passes = isFiltered() ? predicate() : () => true;
@@ -149,7 +149,7 @@ export class Graph extends HTMLElement {
     this.#trace(this.#traced);
   }
 
-  /** Lays out anew and makes the nodes and edges, in reading order: from left to right, from top to bottom. */
+  /** Computes the layout and creates nodes and edges in reading order: left to right, top to bottom. */
   #place() {
     const { ids, drawn } = this.#chosen;
     this.#placed = layout(ids, drawn, { ...SIZE, aspect: this.#frame.clientWidth / Math.max(1, this.#frame.clientHeight) || 1.6 });
@@ -184,49 +184,49 @@ export class Graph extends HTMLElement {
     return this.#drawn.get(this.#links.get(id))?.faded ?? false;
   }
 
-  /** The first sight: everything where it stays readable, otherwise the beginning of the critical path. */
-  #show() {
-    this.#view.fit({ smallest: this.#frame.clientWidth < 600 ? READABLE_ON_PHONE : READABLE });
+  /** The initial view: everything if it stays readable, otherwise the start of the critical path. */
+  #showInitially() {
+    this.#view.fit({ minScale: this.#frame.clientWidth < 600 ? READABLE_ON_PHONE : READABLE });
     const node = this.#placed.nodes.get(this.#current);
     if (node) this.#view.reveal({ ...node, ...SIZE });
   }
 
-  #say() {
+  #showSummary() {
     const { ids, edges, drawn, critical, leftOut, isolated, hidden } = this.#chosen;
     const parts = [`${count(ids.length, "task")} shown`];
-    if (critical.length) parts.push(`critical path of ${critical.length}`);
-    if (leftOut) parts.push(`${leftOut.toLocaleString("en")} more left out (at most ${LIMIT} are drawn)`);
-    if (drawn.length < edges.length) parts.push(`${count(edges.length - drawn.length, "implied line")} not drawn`);
-    if (isolated) parts.push(`${count(isolated, "task")} without dependencies left out`);
-    if (hidden) parts.push(`${hidden.toLocaleString("en")} finished hidden`);
+    if (critical.length) parts.push(`critical path: ${count(critical.length, "task")}`);
+    if (leftOut) parts.push(`${leftOut.toLocaleString("en")} more not shown (limit ${LIMIT})`);
+    if (drawn.length < edges.length) parts.push(`${count(edges.length - drawn.length, "implied line")} not shown`);
+    if (isolated) parts.push(`${count(isolated, "task")} without dependencies not shown`);
+    if (hidden) parts.push(`${count(hidden, "finished task")} hidden`);
     const text = parts.join(" · ");
     if (this.#summary.textContent !== text) this.#summary.textContent = text;
   }
 
   #emptyText() {
     const { hidden } = this.#chosen;
-    fill(this.#empty, icon("graph"), h("p", null, "No unfinished task waits for another one."),
-      h("p", { class: "hint" }, hidden ? "Switch on finished tasks to see what waited before." : "Dependencies are set when a task is added or edited."));
+    fill(this.#empty, icon("graph"), h("p", null, "No unfinished task depends on another one."),
+      h("p", { class: "hint" }, hidden ? "Turn on “Show finished tasks” to see earlier dependencies." : "You can set dependencies when you add or edit a task."));
   }
 
-  /** The same as a table. */
+  /** Lists the same tasks in a table. */
   #listTasks() {
     const rows = this.#chosen.ids.map((id) => {
       const task = store.task(id);
       const status = statusOf(task);
       const links = (others) => (others.length ? h("ul", null, others.map((other) => h("li", null, link(other)))) : "–");
-      const critical = this.#chosen.critical.includes(id) ? h("span", { class: "chip" }, "critical path") : null;
+      const critical = this.#chosen.critical.includes(id) ? h("span", { class: "chip" }, "Critical path") : null;
       return h("tr", null,
         h("th", { scope: "row" }, link(id), critical),
         h("td", null, h("span", { class: `chip chip-status ${status.css}` }, icon(status.icon), status.label)),
         h("td", null, links(this.#near.before.get(id))),
         h("td", null, links(this.#near.after.get(id))));
     });
-    const heads = ["Task", "Status", "Waits for", "Needed by"].map((text) => h("th", { scope: "col" }, text));
+    const heads = ["Task", "Status", "Depends on", "Needed by"].map((text) => h("th", { scope: "col" }, text));
     fill(this.#list, h("table", { class: "data-table" }, h("caption", { class: "visually-hidden" }, "Dependencies"), h("thead", null, h("tr", null, heads)), h("tbody", null, rows)));
   }
 
-  /** Marks a task with everything before and after it; null marks nothing. */
+  /** Highlights a task with everything before and after it; null removes the highlight. */
   #trace(id) {
     this.#traced = id;
     const line = id && this.#links.has(id) ? lineage(id, this.#chosen.ids, this.#chosen.edges) : null;
@@ -263,7 +263,7 @@ export class Graph extends HTMLElement {
     event.preventDefault();
   }
 
-  /** Left: what a task waits for; right: what waits for it; up and down: the next one in the same column. */
+  /** The next task for an arrow key. Left: a dependency; right: a dependent; up and down: the same column. */
   #neighbour(id, key) {
     const { nodes } = this.#placed;
     const here = nodes.get(id);

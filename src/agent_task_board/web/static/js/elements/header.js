@@ -1,4 +1,4 @@
-/** The bar at the top: views, connection, and the controls of the page. */
+/** The bar at the top: views, connection state and page controls. */
 
 import { fill, h, icon } from "../dom.js";
 import { showShortcuts } from "../keyboard.js";
@@ -15,14 +15,14 @@ const VIEWS = [
   { view: "flow", label: "Flow", symbol: "flow" },
 ];
 
-/** After so long without an answer "reconnecting" becomes "offline". */
-const PATIENCE = 10_000;
+/** Milliseconds without a response after which "reconnecting" becomes "offline". */
+const OFFLINE_AFTER = 10_000;
 
-/** Brand, views, live dot, activity, notifications, theme, settings, new task. */
+/** Brand, views, connection state, activity, notifications, shortcuts, theme, settings, new task. */
 export class Header extends HTMLElement {
   #views = h("ul", { class: "views" });
   #live = h("span", { class: "live", role: "status" });
-  #readOnly = h("span", { class: "chip read-only" }, "Read only");
+  #readOnly = h("span", { class: "chip read-only" }, "Read-only");
   #new = h("a", { class: "button button-primary header-new", href: "/?new=1", "aria-label": "New task", "aria-keyshortcuts": "n" }, icon("plus"), h("span", null, "New task"));
   #activity = h("button", { class: "button button-quiet button-icon", type: "button", "aria-label": "Activity", title: "Activity (a)" }, icon("activity"));
   #bells = [];
@@ -82,11 +82,11 @@ export class Header extends HTMLElement {
   #showLive() {
     if (store.online) this.#lostAt = 0;
     else this.#lostAt ||= Date.now();
-    const state = store.online ? "live" : Date.now() - this.#lostAt < PATIENCE && navigator.onLine ? "reconnecting" : "offline";
+    const state = store.online ? "live" : Date.now() - this.#lostAt < OFFLINE_AFTER && navigator.onLine ? "reconnecting" : "offline";
     if (this.#live.dataset.state === state) return;
     this.#live.dataset.state = state;
     const text = { live: "Live", reconnecting: "Reconnecting", offline: "Offline" }[state];
-    this.#live.title = { live: "Changes appear by themselves", reconnecting: "The server does not answer; trying again", offline: "The server does not answer; what you see may be old" }[state];
+    this.#live.title = { live: "Changes appear automatically", reconnecting: "The server is not responding. Reconnecting…", offline: "The server is not responding. This page may be out of date." }[state];
     fill(this.#live, h("span", { class: "live-dot", "aria-hidden": "true" }), h("span", { class: "live-text" }, text));
   }
 
@@ -97,13 +97,13 @@ export class Header extends HTMLElement {
       fill(bell, icon(on ? "bell" : "bell-off"), classes.includes("icon") ? null : h("span", null, "Notifications"));
       bell.setAttribute("aria-pressed", String(on));
       bell.setAttribute("aria-label", "Notifications");
-      bell.title = on ? "Notifications are on" : "Notify me when something needs me";
+      bell.title = on ? "Turn off notifications" : "Notify me when a task needs me";
     };
     bell.addEventListener("click", async () => {
       const wanted = !notifying();
       const on = await switchNotify(wanted);
       for (const refresh of this.#bells) refresh();
-      if (wanted && !on) toast("The browser does not allow notifications from this page. Its site settings can change that.");
+      if (wanted && !on) toast("Your browser blocks notifications from this page. You can allow them in its site settings.");
     });
     this.#bells.push(show);
     show();

@@ -1,4 +1,4 @@
-/** The dialog that makes a task. */
+/** The dialog that adds a task. */
 
 import { h } from "../dom.js";
 import { router } from "../router.js";
@@ -7,7 +7,7 @@ import { RoutedDialog } from "./routed-dialog.js";
 import "./task-form.js";
 import { toast } from "./toast.js";
 
-/** Open while the address has `new=1`. */
+/** Open while the URL has `new=1`. */
 export class NewTask extends RoutedDialog {
   key = "new";
   #form = document.createElement("atb-task-form");
@@ -49,7 +49,7 @@ export class NewTask extends RoutedDialog {
   }
 
   #saved({ task, warnings }) {
-    toast(["Added", ...warnings].join(". "), { kind: "done" });
+    toast(["Task added", ...warnings].join(". "), { kind: "done" });
     store.refresh();
     router.go({ new: "", task: task.id }, { replace: true });
   }

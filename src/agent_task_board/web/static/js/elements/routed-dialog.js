@@ -1,21 +1,21 @@
-/** A modal dialog that the address opens and closes, and that asks once before typed text is lost. */
+/** A modal dialog that the URL opens and closes. It asks before unsaved text is lost. */
 
 import { h, icon } from "../dom.js";
 import { router } from "../router.js";
 
 /**
- * Base of the dialogs. A subclass names its `key` in the address, fills `dialog` in `build()`, and has `opened(value)`,
- * `closed()`, `dirty` and `discard()`.
+ * Base class of the dialogs. A subclass sets its `key` in the URL, fills `dialog` in `build()`, and defines
+ * `opened(value)`, `closed()`, `dirty` and `discard()`.
  */
 export class RoutedDialog extends HTMLElement {
   dialog = null;
-  /** What the address asked for and the dialog shows; "" while closed. */
+  /** The value of `key` that the dialog shows; "" while it is closed. */
   shown = "";
 
   #ask = h("div", { class: "ask", role: "alert", hidden: true });
-  #wanted = null; // where the address went while text was unsaved
+  #target = null; // the router state to go to if the user discards unsaved text
   #pressedOutside = false;
-  #writing = null; // where the cursor was when the question came
+  #focusBefore = null; // the focused element when the question appeared
 
   connectedCallback() {
     this.dialog = h("dialog", { class: "routed-dialog" });
@@ -39,17 +39,17 @@ export class RoutedDialog extends HTMLElement {
     this.#routed();
   }
 
-  /** The place for the question about unsaved text; `build()` puts it where it is seen. */
+  /** The element for the question about unsaved text; `build()` places it. */
   get askPlace() {
     return this.#ask;
   }
 
-  /** A close button for the dialog's head. */
+  /** Creates a close button for the dialog's head. */
   closeButton() {
     return h("button", { type: "button", class: "button button-quiet button-icon", "aria-label": "Close", on: { click: () => this.requestClose() } }, icon("close"));
   }
 
-  /** Closes, or asks first where text would be lost. */
+  /** Closes the dialog, or asks first if text would be lost. */
   requestClose() {
     if (this.dirty) this.#question({ [this.key]: "" });
     else this.#leave({ [this.key]: "" });
@@ -66,9 +66,9 @@ export class RoutedDialog extends HTMLElement {
     const value = router.state[this.key];
     if (value === this.shown) return;
     if (this.shown && this.dirty) {
-      const wanted = { ...router.state };
-      router.go({ ...wanted, [this.key]: this.shown });
-      this.#question(wanted);
+      const target = { ...router.state };
+      router.go({ ...target, [this.key]: this.shown });
+      this.#question(target);
       return;
     }
     this.#endQuestion();
@@ -82,7 +82,7 @@ export class RoutedDialog extends HTMLElement {
     this.opened(value);
   }
 
-  /** Also when the browser closed it unasked: the address must follow. */
+  /** Runs after every close. If the browser closed the dialog on its own, the URL must follow. */
   #wasClosed() {
     const before = this.shown;
     this.shown = "";
@@ -91,28 +91,28 @@ export class RoutedDialog extends HTMLElement {
     if (before) router.go({ [this.key]: "" }, { replace: true });
   }
 
-  #question(wanted) {
-    this.#wanted = wanted;
-    if (this.#ask.hidden) this.#writing = document.activeElement;
-    const keep = h("button", { type: "button", class: "button", on: { click: () => this.#keep() } }, "Keep writing");
-    const drop = h("button", { type: "button", class: "button button-danger", on: { click: () => this.#leave(this.#wanted) } }, "Discard it");
-    this.#ask.replaceChildren(icon("warning"), h("span", { class: "ask-text" }, "What you typed is not saved."), drop, keep);
+  #question(target) {
+    this.#target = target;
+    if (this.#ask.hidden) this.#focusBefore = document.activeElement;
+    const keep = h("button", { type: "button", class: "button", on: { click: () => this.#keep() } }, "Keep editing");
+    const drop = h("button", { type: "button", class: "button button-danger", on: { click: () => this.#leave(this.#target) } }, "Discard changes");
+    this.#ask.replaceChildren(icon("warning"), h("span", { class: "ask-text" }, "You have unsaved changes."), drop, keep);
     this.#ask.hidden = false;
     keep.focus();
   }
 
   #keep() {
     this.#endQuestion();
-    this.#writing?.focus();
+    this.#focusBefore?.focus();
   }
 
   #endQuestion() {
     this.#ask.hidden = true;
-    this.#wanted = null;
+    this.#target = null;
   }
 
-  #leave(wanted) {
+  #leave(target) {
     this.discard();
-    router.go(wanted, { replace: true });
+    router.go(target, { replace: true });
   }
 }

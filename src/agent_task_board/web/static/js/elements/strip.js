@@ -1,4 +1,4 @@
-/** "Needs you": what waits for a person, in one line above the columns. */
+/** "Needs you": the tasks that need a person, in one line above the columns. */
 
 import { fill, h, icon } from "../dom.js";
 import { dismiss, needsYou, REASONS, tidyDismissed } from "../needs.js";
@@ -9,7 +9,7 @@ import { stamp } from "../time.js";
 const IN_LINE = 12;
 const OPENED = 200;
 
-/** One line that scrolls sideways; opens to a list that wraps. */
+/** One line that scrolls sideways; expands to a wrapping list. */
 export class Strip extends HTMLElement {
   #title = h("h2", { class: "strip-title" });
   #list = h("ul", { class: "strip-list" });
@@ -62,8 +62,8 @@ export class Strip extends HTMLElement {
   #item({ task, reason }) {
     const { label, icon: symbol, css } = REASONS[reason];
     const link = h("a", { class: "strip-link", href: router.href({ task: task.id }), title: task.title }, icon(symbol), h("span", { class: "strip-text" }, h("span", { class: "strip-task" }, task.title), h("span", { class: "strip-why" }, label, since(task, reason))));
-    const put = reason === "failed" && h("button", { class: "button button-quiet button-icon strip-dismiss", type: "button", "aria-label": `Dismiss ${task.title}`, title: "Dismiss until it changes", on: { click: () => this.#dismiss([task]) } }, icon("close"));
-    return h("li", { class: `strip-item ${css}`, dataset: { id: task.id } }, link, put);
+    const dismissButton = reason === "failed" && h("button", { class: "button button-quiet button-icon strip-dismiss", type: "button", "aria-label": `Dismiss ${task.title}`, title: "Dismiss until the task changes", on: { click: () => this.#dismiss([task]) } }, icon("close"));
+    return h("li", { class: `strip-item ${css}`, dataset: { id: task.id } }, link, dismissButton);
   }
 
   #dismiss(tasks) {
@@ -74,7 +74,7 @@ export class Strip extends HTMLElement {
   }
 }
 
-/** For how long, and whose it is. */
+/** How long the reason has applied, and the holder. */
 function since(task, reason) {
   const at = { review: task.updated_at, expired: task.lease_expires_at, overdue: task.due_at, failed: task.finished_at }[reason];
   const joint = reason === "overdue" ? " by " : " for ";

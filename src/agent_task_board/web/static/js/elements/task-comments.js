@@ -1,22 +1,22 @@
-/** Comments of a task, oldest first, and a box for one more. */
+/** The comments of a task, oldest first, and a box for a new commentItem. */
 
 import { post } from "../api.js";
 import { h, fill } from "../dom.js";
-import { Seen, swap } from "../live-part.js";
+import { LastValues, swap } from "../live-part.js";
 import { markdown } from "../markdown.js";
 import { avatar } from "../people.js";
-import { attempt, refusalBox } from "../refusal.js";
+import { refusalBox, runAction } from "../refusal.js";
 import { store } from "../store.js";
 import { stamp } from "../time.js";
 
 const SHOWN = 30;
 
-/** Give it `show(id, comments)`; after a comment was sent it fires "written". */
+/** Set the comments with `show(id, comments)`; fires "written" after a comment is sent. */
 export class TaskComments extends HTMLElement {
   #id = "";
   #all = false;
   #comments = [];
-  #seen = new Seen();
+  #lastValues = new LastValues();
   #list = h("div", {});
   #text = h("textarea", { id: "comment-text", rows: 3, dir: "auto", "aria-describedby": "comment-hint" });
   #send = h("button", { type: "submit", class: "button" }, "Comment");
@@ -24,7 +24,7 @@ export class TaskComments extends HTMLElement {
   #form = h("form", { class: "comment-form" },
     h("div", { class: "field" }, h("label", { for: "comment-text" }, "New comment"), this.#text),
     this.#refused.node,
-    h("div", { class: "form-end" }, h("span", { class: "hint", id: "comment-hint" }, "Markdown. Ctrl+Enter sends."), this.#send));
+    h("div", { class: "form-end" }, h("span", { class: "hint", id: "comment-hint" }, "Supports Markdown. Press Ctrl+Enter to send."), this.#send));
 
   connectedCallback() {
     fill(this, h("h3", { class: "part-title" }, "Comments"), this.#list, this.#form);
@@ -34,24 +34,24 @@ export class TaskComments extends HTMLElement {
     });
   }
 
-  /** Whether somebody typed something that was not sent. */
+  /** Whether there is an unsent comment. */
   get dirty() {
     return this.#text.value.trim() !== "";
   }
 
-  /** Takes over text that has lost its place, below what is there. */
+  /** Appends text that was typed in a panel that has closed. */
   keep(text) {
     this.#text.value = [this.#text.value.trim(), text].filter(Boolean).join("\n\n");
   }
 
-  /** Puts the cursor into the box; false where there is none. */
+  /** Focuses the box; returns false if it is hidden. */
   write() {
     if (this.#form.hidden) return false;
     this.#text.focus();
     return true;
   }
 
-  /** Shows a task's comments; what is being typed stays while the task is the same. */
+  /** Shows a task's comments. Typed text stays while the task is the same. */
   show(id, comments) {
     if (id !== this.#id) {
       this.#id = id;
@@ -60,7 +60,7 @@ export class TaskComments extends HTMLElement {
     }
     this.#form.hidden = store.readOnly;
     this.#comments = comments;
-    if (this.#seen.changed("comments", [id, comments])) this.#draw();
+    if (this.#lastValues.changed("comments", [id, comments])) this.#draw();
     this.hidden = store.readOnly && !comments.length;
   }
 
@@ -72,8 +72,8 @@ export class TaskComments extends HTMLElement {
 
   #draw() {
     const from = this.#all ? 0 : Math.max(0, this.#comments.length - SHOWN);
-    const earlier = from > 0 && h("button", { type: "button", class: "button", on: { click: () => this.#drawAll() } }, `Show ${from} earlier`);
-    const list = this.#comments.length > 0 && h("ol", { class: "comments" }, ...this.#comments.slice(from).map(one));
+    const earlier = from > 0 && h("button", { type: "button", class: "button", on: { click: () => this.#drawAll() } }, `Show ${from} earlier comments`);
+    const list = this.#comments.length > 0 && h("ol", { class: "comments" }, ...this.#comments.slice(from).map(commentItem));
     swap(this.#list, earlier, list);
   }
 
@@ -90,14 +90,14 @@ export class TaskComments extends HTMLElement {
       this.#text.focus();
       return;
     }
-    const sent = await attempt(this.#send, this.#refused, () => post(`/api/tasks/${encodeURIComponent(this.#id)}/comments`, { text }));
+    const sent = await runAction(this.#send, this.#refused, () => post(`/api/tasks/${encodeURIComponent(this.#id)}/comments`, { text }));
     if (!sent) return;
     if (this.#text.value === text) this.#text.value = "";
     this.dispatchEvent(new CustomEvent("written", { bubbles: true }));
   }
 }
 
-function one(event) {
+function commentItem(event) {
   return h("li", { class: "comment", tabIndex: -1 },
     avatar(event.actor, event.actor_kind),
     h("div", { class: "comment-text" },

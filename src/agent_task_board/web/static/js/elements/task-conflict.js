@@ -1,4 +1,4 @@
-/** What changed in a task between two readings of it, as a list for whoever edits it. */
+/** Lists what changed in a task while it was being edited. */
 
 import { h } from "../dom.js";
 import { FIELDS } from "../form-controls.js";
@@ -10,24 +10,24 @@ const STATE = [
   { name: "claimed_by", label: "Holder" },
 ];
 
-/** The differences as a list; those in `touched` meet something typed and say so. */
+/** The differences as a list; fields in `touched` also have unsaved changes and are marked. */
 export function changedMeanwhile(before, after, touched) {
   const changed = [...FIELDS, ...STATE].filter(({ name }) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
-  if (!changed.length) return h("p", {}, "Only its record changed: nothing that you see in this form.");
+  if (!changed.length) return h("p", {}, "None of the fields in this form changed.");
   return h("ul", { class: "meanwhile" }, ...changed.map((field) => h("li", {},
     h("b", {}, field.label), ": ", ...difference(field, before[field.name], after[field.name]), " ",
-    touched.has(field.name) && h("span", { class: "chip chip-warning" }, "you changed this, too"))));
+    touched.has(field.name) && h("span", { class: "chip chip-warning" }, "You changed this too"))));
 }
 
-/** Short values side by side; of a long text what it is now, since its beginning would tell nothing. */
+/** Short values side by side; for a long text only the new one, because its beginning may not show the change. */
 function difference(field, before, after) {
   if (field.kind !== "text" && field.kind !== "json") return [shown(field, before), " → ", shown(field, after)];
   const text = typeof after === "string" ? after : JSON.stringify(after, null, 2);
-  return [h("details", {}, h("summary", {}, "what it is now"), h("pre", { class: "meanwhile-text", dir: "auto", tabIndex: 0, role: "region", "aria-label": field.label }, text))];
+  return [h("details", {}, h("summary", {}, "Show the new value"), h("pre", { class: "meanwhile-text", dir: "auto", tabIndex: 0, role: "region", "aria-label": field.label }, text))];
 }
 
 function shown(field, value) {
-  if (value === null || value === "" || (Array.isArray(value) && !value.length)) return h("i", {}, "nothing");
+  if (value === null || value === "" || (Array.isArray(value) && !value.length)) return h("i", {}, "none");
   if (field.kind === "instant") return exact(value);
   if (field.kind === "switch") return value ? "yes" : "no";
   if (field.kind === "dependencies") return value.map((id) => id.slice(-6)).join(", ");

@@ -1,10 +1,10 @@
-/** A task's page: everything about one task, live, in a dialog that has an address. */
+/** The task page: everything about one task, live, in a dialog with its own URL. */
 
 import { get, Refusal } from "../api.js";
 import { copyButton } from "../copy-button.js";
 import { fill, h } from "../dom.js";
 import { shortcut } from "../keyboard.js";
-import { Seen } from "../live-part.js";
+import { LastValues } from "../live-part.js";
 import { refusalBox } from "../refusal.js";
 import { router } from "../router.js";
 import { shortId } from "../status.js";
@@ -18,14 +18,14 @@ import "./task-sections.js";
 import "./task-timeline.js";
 import { toast } from "./toast.js";
 
-/** Open while the address has `task=ID`. */
+/** Open while the URL has `task=ID`. */
 export class TaskDialog extends RoutedDialog {
   key = "task";
   #details = null;
   #loading = null;
   #editSoon = false;
-  #again = false;
-  #seen = new Seen();
+  #refreshAgain = false;
+  #lastValues = new LastValues();
   #last = "";
 
   #bar = h("div", { class: "task-bar-facts" });
@@ -49,19 +49,19 @@ export class TaskDialog extends RoutedDialog {
     this.dialog.append(h("div", { class: "task-bar" }, this.#bar, h("span", { class: "spacer" }), this.closeButton()), this.askPlace, this.#scroll);
     this.#form.hidden = true;
     this.addEventListener("acted", () => {
-      this.#title.focus({ preventScroll: true }); // the button that acted goes away
+      this.#title.focus({ preventScroll: true }); // the clicked button is about to disappear
       this.#changed();
     });
     this.addEventListener("leftover", ({ detail }) => {
       this.#comments.keep(detail);
       this.#title.focus({ preventScroll: true });
-      toast("The task went on. What you typed is in the box for a comment now.");
+      toast("The task has changed. Your text is now in the comment box.");
     });
     this.addEventListener("written", () => this.#changed());
     this.addEventListener("edit", () => this.#edit());
     this.#form.addEventListener("saved", ({ detail }) => this.#saved(detail));
     this.#form.addEventListener("abandon", () => this.#endEdit());
-    // Comments change no task: whatever moved the board's revision may concern this page.
+    // A comment changes no task, so any change of the board's revision may concern this page.
     store.addEventListener("tasks", () => this.#refresh());
     store.addEventListener("agents", () => this.#details && this.#facts.show(this.#details.task));
     store.addEventListener("settings", () => this.#details && this.#draw());
@@ -72,7 +72,7 @@ export class TaskDialog extends RoutedDialog {
   opened(id) {
     this.#details = null;
     this.#editSoon = false;
-    this.#seen = new Seen();
+    this.#lastValues = new LastValues();
     this.#endEdit();
     this.#refused.clear();
     this.#sections.clear();
@@ -102,7 +102,7 @@ export class TaskDialog extends RoutedDialog {
     this.#endEdit();
   }
 
-  /** The native focus return fails when the card was drawn anew meanwhile. */
+  /** The browser cannot return the focus to a card that was redrawn meanwhile. */
   #returnFocus() {
     if (document.activeElement && document.activeElement !== document.body) return;
     document.querySelector(`a[href="${CSS.escape(router.href({ task: this.#last }))}"]`)?.focus();
@@ -116,40 +116,40 @@ export class TaskDialog extends RoutedDialog {
     this.#refresh();
   }
 
-  /** Reads the task again; one request at a time, and another one after it when something happened meanwhile. */
+  /** Reloads the task, one request at a time, and once more if the board changed meanwhile. */
   async #refresh() {
     if (!this.shown) return;
     if (this.#loading === this.shown) {
-      this.#again = true;
+      this.#refreshAgain = true;
       return;
     }
     const id = this.shown;
     this.#loading = id;
-    this.#again = false;
+    this.#refreshAgain = false;
     try {
       const { data } = await get(`/api/tasks/${encodeURIComponent(id)}`);
-      if (id === this.shown) this.#take(data);
+      if (id === this.shown) this.#apply(data);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      // The page's own banner tells of a lost connection; what is shown stays.
+      // The header shows a lost connection; keep the content.
       if (id === this.shown && !(error.code === "offline" && this.#details)) this.#refuse(error);
     } finally {
       if (this.#loading === id) this.#loading = null;
     }
-    if (this.#again && id === this.shown) this.#refresh();
+    if (this.#refreshAgain && id === this.shown) this.#refresh();
   }
 
   #refuse(error) {
-    if (!this.#details) fill(this.#title, "This task cannot be shown");
+    if (!this.#details) fill(this.#title, "Cannot show this task");
     this.#page.hidden = !this.#details;
     this.#refused.show(error);
   }
 
-  #take(details) {
+  #apply(details) {
     const first = this.#details === null;
     this.#details = details;
     this.#refused.clear();
-    if (!this.#seen.changed("details", details)) return;
+    if (!this.#lastValues.changed("details", details)) return;
     this.#draw();
     if (first && !this.#page.contains(document.activeElement)) this.#title.focus();
     if (first) this.#timeline.load(details.task.id);
@@ -173,13 +173,13 @@ export class TaskDialog extends RoutedDialog {
     this.#last = this.shown;
     fill(this.#title, task.title);
     fill(this.#bar, status(task), h("span", { class: "mono soft" }, shortId(task.id)),
-      copyButton(() => new URL(`/?task=${task.id}`, location.href).href, "Copy the link"));
+      copyButton(() => new URL(`/?task=${task.id}`, location.href).href, "Copy link"));
     this.#actions.show(task);
     this.#facts.show(task);
   }
 
   #edit() {
-    if (!this.#details && this.shown) return (this.#editSoon = true); // the button is there before the whole task is
+    if (!this.#details && this.shown) return (this.#editSoon = true); // the button appears before the task has loaded
     if (!this.#details || store.readOnly || !this.#form.hidden || !this.#actions.querySelector('[data-action="edit"]')) return false;
     this.#form.hidden = false;
     this.#reading.hidden = true;

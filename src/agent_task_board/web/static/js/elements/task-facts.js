@@ -1,4 +1,4 @@
-/** The side column of a task: what is so, in short. */
+/** The side column of a task: its fields at a glance. */
 
 import { copyButton } from "../copy-button.js";
 import { h, icon } from "../dom.js";
@@ -8,7 +8,7 @@ import { isFinal, isHeld, statusOf } from "../status.js";
 import { lease, store } from "../store.js";
 import { duration, everySecond, short, stamp } from "../time.js";
 
-/** Give it the task with `show(task)`. */
+/** Set the task with `show(task)`. */
 export class TaskFacts extends HTMLElement {
   #task = null;
   #stop = null;
@@ -21,60 +21,60 @@ export class TaskFacts extends HTMLElement {
     this.#stop?.();
   }
 
-  /** Draws the facts of a task; the fold of its record stays as it is. */
+  /** Shows the fields of a task; the details stay open or closed. */
   show(task) {
     const fold = this.querySelector("details");
     const open = fold ? fold.open : !matchMedia("(max-width: 759px)").matches;
     this.#task = task;
     swap(this, h("div", { class: "facts-column" },
-      h("h3", { class: "visually-hidden" }, "Facts"),
+      h("h3", { class: "visually-hidden" }, "Fields"),
       list(now(task)),
-      h("details", { class: "facts-record", open }, h("summary", {}, "Record"), list(record(task)))));
+      h("details", { class: "facts-record", open }, h("summary", {}, "More details"), list(record(task)))));
     this.#tick();
   }
 
-  /** The lease runs down without any news from the server. */
+  /** Updates the time left of the lease, without data from the server. */
   #tick() {
     const row = this.querySelector(".facts-lease");
     const left = this.#task && row && lease(this.#task);
     if (!left) return;
     row.classList.toggle("is-silent", left.silent);
     row.classList.toggle("is-expired", left.expired);
-    row.querySelector(".facts-left").textContent = left.expired ? `ran out ${duration(-left.left)} ago` : `${duration(left.left)} left`;
+    row.querySelector(".facts-left").textContent = left.expired ? `expired ${duration(-left.left)} ago` : `${duration(left.left)} left`;
     row.querySelector(".facts-bar").style.setProperty("--part", String(left.fraction));
     row.querySelector(".facts-silent").hidden = !left.silent || left.expired;
     row.querySelector(".facts-silent-for").textContent = `silent for ${duration(left.silentFor)}`;
   }
 }
 
-/** What one looks for first. */
+/** The fields that matter most. */
 function now(task) {
   return [
     ["Status", status(task)],
-    [isHeld(task) ? "Holder" : "Worked on by", task.claimed_by && holder(task)],
+    [isHeld(task) ? "Holder" : "Last holder", task.claimed_by && holder(task)],
     ["Lease", isHeld(task) && leaseRow(task)],
     ["Progress", isHeld(task) && task.progress !== null && progress(task.progress)],
-    ["Assignee", task.assignee ? nameplate(task.assignee) : soft("anybody")],
-    ["Queue", user(task.queue)],
+    ["Assignee", task.assignee ? nameplate(task.assignee) : soft("any agent")],
+    ["Queue", isolated(task.queue)],
     ["Priority", String(task.priority)],
     ["Attempts", `${task.attempts} of ${task.max_attempts}`],
-    ["Approval", task.needs_approval && "by a person"],
+    ["Approval", task.needs_approval && "required"],
     ["Deadline", task.due_at && deadline(task)],
     ["Not before", task.status === "queued" && task.not_before && when(task.not_before)],
     ["Tags", task.tags.length > 0 && h("span", { class: "facts-tags" }, ...task.tags.map((tag) => h("span", { class: "chip", dir: "auto" }, tag)))],
   ];
 }
 
-/** What one looks up. */
+/** Fields for reference. */
 function record(task) {
   return [
-    ["Id", h("span", { class: "facts-id" }, h("span", { class: "mono" }, task.id), copyButton(() => task.id, "Copy the id"))],
+    ["ID", h("span", { class: "facts-id" }, h("span", { class: "mono" }, task.id), copyButton(() => task.id, "Copy ID"))],
     ["Created by", nameplate(task.created_by, store.agents.has(task.created_by) ? "agent" : "person")],
     ["Created", when(task.created_at)],
     ["Updated", when(task.updated_at)],
     ["Finished", task.finished_at && when(task.finished_at)],
-    ["Dedupe key", task.dedupe_key && user(task.dedupe_key)],
-    ["Schedule", task.schedule_id && user(task.schedule_id)],
+    ["Dedupe key", task.dedupe_key && isolated(task.dedupe_key)],
+    ["Schedule", task.schedule_id && isolated(task.schedule_id)],
     ["Occurrence", task.occurrence_at && when(task.occurrence_at)],
     ["Fence", String(task.fence)],
     ["Version", String(task.version)],
@@ -86,7 +86,7 @@ function list(rows) {
   return h("dl", { class: "facts" }, ...shown.map(([label, value]) => h("div", { class: "fact" }, h("dt", {}, label), h("dd", {}, value))));
 }
 
-/** The status as a chip; also of a bare link to a task ({status}). */
+/** The status as a chip, for a task or a bare {status}. */
 export function status(task) {
   const { label, icon: name, css } = statusOf(task);
   return h("span", { class: `chip chip-status ${css}` }, icon(name), label);
@@ -118,7 +118,7 @@ function when(iso) {
   return h("span", { class: "facts-when" }, stamp(iso, { relative: true }), h("span", { class: "soft" }, short(iso)));
 }
 
-function user(text) {
+function isolated(text) {
   return h("bdi", {}, text);
 }
 

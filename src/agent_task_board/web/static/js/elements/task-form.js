@@ -1,38 +1,38 @@
-/** The form of a task: a new one, or an edit that sends what changed and nothing else. */
+/** The form for a new task, or for an edit that sends only the changed fields. */
 
 import { get, patch, post, Refusal } from "../api.js";
 import { fill, h, icon } from "../dom.js";
-import { controlFor, FIELDS, makeControl, WrongValue } from "../form-controls.js";
-import { attempt, refusalBox } from "../refusal.js";
+import { controlFor, FIELDS, createControl, InvalidValue } from "../form-controls.js";
+import { refusalBox, runAction } from "../refusal.js";
 import { changedMeanwhile } from "./task-conflict.js";
 
-/** Give it `open(task)` or `open(null)` for a new one; fires "saved" (detail {task, warnings}) and "abandon". */
+/** Call `open(task)`, or `open(null)` for a new task; fires "saved" (detail {task, warnings}) and "abandon". */
 export class TaskForm extends HTMLElement {
   #task = null;
   #version = 0;
   #controls = new Map();
-  #written = new Map(); // what each control read when it was filled: what differs from it was typed
+  #initial = new Map(); // what each control read when it was filled; a different value has been edited
   #refused = refusalBox();
   #conflict = h("div", { role: "alert" });
   #save = null;
 
-  /** Draws the form anew and puts the cursor into the title. */
+  /** Renders the form and focuses the title. */
   open(task) {
     this.#task = task;
     this.#version = task?.version ?? 0;
     this.#refused.clear();
     this.#conflict.replaceChildren();
-    // An assignee is set at the making and while queued; later it takes the task from its holder, which is another act.
+    // The assignee can be edited only while the task is queued. Later, changing it is a reassign, which revokes the lease.
     const fields = FIELDS.filter((field) => !(field.name === "assignee" && task && task.status !== "queued"));
-    this.#controls = new Map(fields.map((field) => [field.name, makeControl(field, { self: task?.id })]));
+    this.#controls = new Map(fields.map((field) => [field.name, createControl(field, { self: task?.id })]));
     for (const name of this.#controls.keys()) this.#fill(name, task?.[name] ?? null);
     this.#save = h("button", { type: "submit", class: "button button-primary" }, task ? "Save" : "Add task");
-    const form = h("form", { class: "task-form", noValidate: true, "aria-label": task ? "Edit the task" : "New task" },
+    const form = h("form", { class: "task-form", noValidate: true, "aria-label": task ? "Edit task" : "New task" },
       h("div", { class: "form-grid" }, ...[...this.#controls.values()].map((control) => control.node)),
       this.#conflict,
       this.#refused.node,
       h("div", { class: "form-end" },
-        h("span", { class: "hint" }, "Ctrl+Enter saves."),
+        h("span", { class: "hint" }, "Press Ctrl+Enter to save."),
         h("button", { type: "button", class: "button button-quiet", on: { click: () => this.dispatchEvent(new Event("abandon")) } }, "Discard"),
         this.#save));
     form.addEventListener("submit", (event) => {
@@ -46,12 +46,12 @@ export class TaskForm extends HTMLElement {
     this.#controls.get("title").input.focus();
   }
 
-  /** Whether something was typed that was not saved. */
+  /** Whether there are unsaved changes. */
   get dirty() {
     return [...this.#controls.keys()].some((name) => this.#isTouched(name));
   }
 
-  /** Drops the form and what was typed. */
+  /** Removes the form and drops the changes. */
   clear() {
     this.#controls.clear();
     this.replaceChildren();
@@ -60,34 +60,34 @@ export class TaskForm extends HTMLElement {
   #fill(name, value) {
     const control = this.#controls.get(name);
     control.write(value);
-    this.#written.set(name, this.#text(control));
+    this.#initial.set(name, this.#text(control));
   }
 
   #text(control) {
     try {
       return JSON.stringify(control.read());
     } catch (error) {
-      if (error instanceof WrongValue) return error.message;
+      if (error instanceof InvalidValue) return error.message;
       throw error;
     }
   }
 
   #isTouched(name) {
-    return this.#text(this.#controls.get(name)) !== this.#written.get(name);
+    return this.#text(this.#controls.get(name)) !== this.#initial.get(name);
   }
 
-  /** What to send, or null when a field is wrong: its message then stands there. */
+  /** The fields to send, or null if one is invalid; that field then shows an error. */
   #changes() {
     const changes = {};
     let wrong = null;
     for (const [name, control] of this.#controls) {
-      control.complain(null);
+      control.setError(null);
       try {
         const value = control.read();
         if (this.#isTouched(name)) changes[name] = value;
       } catch (error) {
-        if (!(error instanceof WrongValue)) throw error;
-        control.complain(error.message);
+        if (!(error instanceof InvalidValue)) throw error;
+        control.setError(error.message);
         wrong ??= control;
       }
     }
@@ -103,15 +103,15 @@ export class TaskForm extends HTMLElement {
       return;
     }
     let saved = null;
-    await attempt(this.#save, this.#refused, async () => {
+    await runAction(this.#save, this.#refused, async () => {
       try {
         saved = this.#task
           ? await patch(this.#path(), { ...changes, if_version: this.#version })
           : await post("/api/tasks", changes);
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        if (error.details.reason === "version") await this.#meet();
-        else if (!this.#blame(error)) throw error;
+        if (error.details.reason === "version") await this.#showConflict();
+        else if (!this.#showAtField(error)) throw error;
       }
     });
     if (!saved) return;
@@ -119,31 +119,31 @@ export class TaskForm extends HTMLElement {
     this.dispatchEvent(new CustomEvent("saved", { detail: { task: saved.data.task, warnings: saved.warnings } }));
   }
 
-  /** Shows a refusal at the field that it names; false where it names none. */
-  #blame(error) {
+  /** Shows a refusal at the field that it names; returns false if it names no field of the form. */
+  #showAtField(error) {
     const control = controlFor(this.#controls, error.details.field);
     if (!control) return false;
-    control.complain([error.message, error.hint].filter(Boolean).join(" "));
+    control.setError([error.message, error.hint].filter(Boolean).join(" "));
     control.input.focus();
     return true;
   }
 
-  /** Somebody else was quicker: keeps what was typed, takes in the rest, and shows what changed. */
-  async #meet() {
+  /** The task changed meanwhile: keeps edited fields, updates the others, and shows what changed. */
+  async #showConflict() {
     const { data } = await get(this.#path());
     const touched = new Set([...this.#controls.keys()].filter((name) => this.#isTouched(name)));
     const before = this.#task;
     this.#task = data.task;
     this.#version = data.task.version;
     for (const name of this.#controls.keys()) if (!touched.has(name)) this.#fill(name, data.task[name]);
-    const anyway = h("button", { type: "submit", class: "button" }, "Apply mine anyway");
-    const theirs = h("button", { type: "button", class: "button button-quiet", on: { click: () => this.open(data.task) } }, "Take theirs");
+    const overwrite = h("button", { type: "submit", class: "button" }, "Save my changes anyway");
+    const discard = h("button", { type: "button", class: "button button-quiet", on: { click: () => this.open(data.task) } }, "Discard my changes");
     fill(this.#conflict, h("section", { class: "action-panel action-panel-conflict" },
       h("h3", { class: "part-title" }, icon("warning"), "The task changed while you were editing"),
       changedMeanwhile(before, data.task, touched),
-      h("div", { class: "action-row" }, anyway, theirs)));
-    this.#save.hidden = true; // one button for it, beside what it overrules
-    anyway.focus({ preventScroll: true });
+      h("div", { class: "action-row" }, overwrite, discard)));
+    this.#save.hidden = true; // "Save my changes anyway" replaces it
+    overwrite.focus({ preventScroll: true });
     this.#conflict.scrollIntoView({ block: "nearest" });
   }
 

@@ -1,31 +1,31 @@
-/** The main column's reading parts: what is to be done, what came of it, what it hangs on, who tried. */
+/** The main column of a task: description, result, artifacts, params, dependencies and attempts. */
 
 import { copyButton } from "../copy-button.js";
 import { h, icon } from "../dom.js";
 import { jsonView } from "../json-view.js";
-import { Seen, swap } from "../live-part.js";
+import { LastValues, swap } from "../live-part.js";
 import { markdown } from "../markdown.js";
 import { nameplate } from "../people.js";
 import { router } from "../router.js";
 import { isFinal, shortId, statusOf } from "../status.js";
 import { duration, stamp } from "../time.js";
 
-const SHOWN = 10; // entries of a list until the rest is asked for
+const SHOWN = 10; // entries of a list shown at first
 
 const OUTCOMES = {
   completed: { label: "Completed", icon: "done", css: "is-done" },
   failed: { label: "Failed", icon: "failed", css: "is-failed" },
   expired: { label: "Lease expired", icon: "silent", css: "is-failed" },
-  released: { label: "Put back", icon: "return", css: "is-queued" },
+  released: { label: "Released", icon: "return", css: "is-queued" },
   handed_off: { label: "Handed off", icon: "reassign", css: "is-progress" },
   revoked: { label: "Revoked", icon: "reassign", css: "is-blocked" },
   cancelled: { label: "Cancelled", icon: "cancelled", css: "is-cancelled" },
 };
 
-/** Give it what GET /api/tasks/ID answered with `show(details)`: only the parts that changed are drawn anew. */
+/** Set the `data` of GET /api/tasks/ID with `show(details)`; only changed parts are redrawn. */
 export class TaskSections extends HTMLElement {
   #parts = {};
-  #seen = new Seen();
+  #lastValues = new LastValues();
 
   connectedCallback() {
     for (const name of ["error", "body", "result", "artifacts", "params", "links", "attempts"]) {
@@ -38,24 +38,24 @@ export class TaskSections extends HTMLElement {
     this.#draw("body", task.body, () => section("Description", description(task.body)));
     this.#draw("result", task.result, () => task.result !== null && section("Result", result(task.result)));
     this.#draw("artifacts", task.artifacts, () => task.artifacts.length > 0 && section("Artifacts", artifacts(task.artifacts)));
-    this.#draw("params", task.params, () => Object.keys(task.params).length > 0 && section("Params", jsonView(task.params, { label: "the params" })));
+    this.#draw("params", task.params, () => Object.keys(task.params).length > 0 && section("Params", jsonView(task.params, { label: "params" })));
     this.#draw("links", [dependencies, dependents], () => [
-      dependencies.length > 0 && section("Waits for", links(dependencies)),
-      dependents.length > 0 && section("Is waited for by", links(dependents)),
+      dependencies.length > 0 && section("Depends on", links(dependencies)),
+      dependents.length > 0 && section("Needed by", links(dependents)),
     ]);
-    this.#draw("attempts", [attempts, task.lease_expired, task.result], () => attempts.length > 0 && section("Attempts", tries(attempts, task)));
+    this.#draw("attempts", [attempts, task.lease_expired, task.result], () => attempts.length > 0 && section("Attempts", attemptList(attempts, task)));
   }
 
-  /** Forgets the task shown, so that the next one is drawn in full. */
+  /** Forgets the shown task, so that the next one is drawn in full. */
   clear() {
-    this.#seen = new Seen();
+    this.#lastValues = new LastValues();
     for (const part of Object.values(this.#parts)) part.replaceChildren();
   }
 
-  #draw(name, value, make) {
-    if (!this.#seen.changed(name, value)) return;
-    const made = make();
-    swap(this.#parts[name], made || null);
+  #draw(name, value, create) {
+    if (!this.#lastValues.changed(name, value)) return;
+    const content = create();
+    swap(this.#parts[name], content || null);
     this.#parts[name].hidden = !this.#parts[name].hasChildNodes();
   }
 }
@@ -68,41 +68,41 @@ function description(body) {
   return body.trim() ? h("div", { class: "prose" }, markdown(body)) : h("p", { class: "soft" }, "No description.");
 }
 
-/** The error of the last attempt: loud while it matters, quiet once the task went on. */
+/** The last error: prominent while the task is failed, subdued otherwise. */
 function problem(task) {
   const loud = task.status === "failed";
   const text = h("pre", { class: "problem-text", dir: "auto", tabIndex: 0, role: "region", "aria-label": "Error" }, task.error);
   return h("section", { class: loud ? "problem" : "problem is-past" },
-    h("h3", { class: "part-title" }, loud ? icon("failed") : null, loud || isFinal(task) ? "Error" : "Error of the attempt before"),
+    h("h3", { class: "part-title" }, loud ? icon("failed") : null, loud || isFinal(task) ? "Error" : "Error from the previous attempt"),
     text);
 }
 
-/** Prose as prose, everything else as a tree. */
+/** Strings as Markdown, everything else as a JSON tree. */
 function result(value) {
-  return typeof value === "string" ? h("div", { class: "prose" }, markdown(value)) : jsonView(value, { label: "the result" });
+  return typeof value === "string" ? h("div", { class: "prose" }, markdown(value)) : jsonView(value, { label: "result" });
 }
 
 function artifacts(paths) {
   return longList("ul", "artifacts", paths, (path) =>
-    h("li", { tabIndex: -1 }, h("bdi", { class: "mono" }, path), copyButton(() => path, `Copy the path ${path}`)));
+    h("li", { tabIndex: -1 }, h("bdi", { class: "mono" }, path), copyButton(() => path, `Copy path ${path}`)));
 }
 
 function links(tasks) {
   return longList("ul", "task-links", tasks, (task) => h("li", { tabIndex: -1 }, taskRow(task)));
 }
 
-function tries(attempts, task) {
-  return longList("ol", "attempts", [...attempts].reverse(), (attempt) => one(attempt, task));
+function attemptList(attempts, task) {
+  return longList("ol", "attempts", [...attempts].reverse(), (attempt) => attemptItem(attempt, task));
 }
 
-/** A list of its first entries, and a button for the others. */
-function longList(tag, css, items, make) {
-  const list = h(tag, { class: css }, items.slice(0, SHOWN).map(make));
+/** The first entries of a list, and a button for the others. */
+function longList(tag, css, items, create) {
+  const list = h(tag, { class: css }, items.slice(0, SHOWN).map(create));
   const left = items.length - SHOWN;
   if (left <= 0) return list;
   const more = h("button", { type: "button", class: "button" }, `Show ${left} more`);
   more.addEventListener("click", () => {
-    for (const item of items.slice(SHOWN)) list.append(make(item));
+    for (const item of items.slice(SHOWN)) list.append(create(item));
     more.remove();
     list.children[SHOWN].focus();
   });
@@ -116,8 +116,8 @@ export function taskRow(task) {
     icon(name, label), h("span", { class: "task-row-title", dir: "auto" }, task.title), h("span", { class: "mono soft" }, shortId(task.id)));
 }
 
-function one(attempt, task) {
-  const open = task.lease_expired ? OUTCOMES.expired : { label: "At work", icon: "running", css: "is-progress" };
+function attemptItem(attempt, task) {
+  const open = task.lease_expired ? OUTCOMES.expired : { label: "In progress", icon: "running", css: "is-progress" };
   const { label, icon: name, css } = OUTCOMES[attempt.outcome] ?? open;
   const isOwn = attempt.result !== null && JSON.stringify(attempt.result) !== JSON.stringify(task.result);
   const length = attempt.ended_at ? duration(Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) : stamp(attempt.claimed_at, { elapsed: true });

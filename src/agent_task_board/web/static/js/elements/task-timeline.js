@@ -1,16 +1,16 @@
-/** What happened to a task, newest first, as far back as one asks. */
+/** The history of a task, newest first, loaded page by page. */
 
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { avatar } from "../people.js";
-import { refusalBox, attempt } from "../refusal.js";
+import { refusalBox, runAction } from "../refusal.js";
 import { remark, sentence } from "../sentences.js";
 import { stamp } from "../time.js";
 
 const PAGE = 20;
 
-/** Give it `load(id)` for a task, then `refresh()` whenever the task changed. */
+/** Call `load(id)` for a task, then `refresh()` whenever the task changes. */
 export class TaskTimeline extends HTMLElement {
   #id = "";
   #newest = 0;
@@ -34,7 +34,7 @@ export class TaskTimeline extends HTMLElement {
     await this.refresh();
   }
 
-  /** Puts what happened since on top. */
+  /** Adds new events at the top. */
   async refresh() {
     const id = this.#id;
     const page = await this.#read(0);
@@ -42,7 +42,7 @@ export class TaskTimeline extends HTMLElement {
     const fresh = page.events.filter((event) => event.seq > this.#newest);
     if (!fresh.length) return;
     if (fresh.length === page.events.length && page.next) {
-      // More happened than one page holds, or nothing was shown yet: begin anew, so that there is no gap.
+      // The list is empty, or there are more new events than one page: start over to avoid a gap.
       this.#list.replaceChildren();
       this.#next = page.next;
     }
@@ -53,7 +53,7 @@ export class TaskTimeline extends HTMLElement {
 
   async #loadMore() {
     const shown = this.#list.children.length;
-    await attempt(this.#more, this.#refused, async () => {
+    await runAction(this.#more, this.#refused, async () => {
       const id = this.#id;
       const { data } = await this.#page(this.#next);
       if (id !== this.#id) return;
@@ -80,7 +80,7 @@ export class TaskTimeline extends HTMLElement {
 }
 
 function entry(event) {
-  // The words of a comment stand among the comments already.
+  // The comments section already shows the text of a comment.
   const words = event.kind === "commented" ? null : remark(event);
   return h("li", { class: "timeline-entry", tabIndex: -1 },
     avatar(event.actor, event.actor_kind),
@@ -90,7 +90,7 @@ function entry(event) {
       words && h("div", { class: "prose timeline-remark", dir: "auto" }, markdown(words))));
 }
 
-/** From and to of an edit: its sentence names the fields only. */
+/** The old and new values of an edit; its sentence names only the fields. */
 function changes(event) {
   if (event.kind !== "updated") return [];
   const shown = Object.entries(event.data.changes ?? {}).filter(([, change]) => "from" in change && "to" in change);
@@ -100,7 +100,7 @@ function changes(event) {
 }
 
 function value(item) {
-  if (item === null || item === "" || (Array.isArray(item) && !item.length)) return h("i", {}, "nothing");
+  if (item === null || item === "" || (Array.isArray(item) && !item.length)) return h("i", {}, "none");
   if (item !== null && typeof item === "object") {
     if ("bytes" in item) return `${item.bytes} bytes`;
     return h("bdi", {}, Array.isArray(item) ? item.join(", ") : JSON.stringify(item));

@@ -1,4 +1,4 @@
-/** Short messages at the edge of the page. */
+/** Short messages at the edge of the page (toasts). */
 
 import { fill, h, icon } from "../dom.js";
 
@@ -6,7 +6,7 @@ const SHOWN_FOR = 6000;
 const AT_MOST = 4;
 const ICONS = { info: "comment", done: "approve", error: "warning" };
 
-/** Holds the messages; lies above open dialogs because it is a popover that is opened anew with each message. */
+/** Holds the messages. It is a popover that reopens with each message, so it stays above open dialogs. */
 export class Toasts extends HTMLElement {
   connectedCallback() {
     this.popover = "manual";
@@ -14,7 +14,7 @@ export class Toasts extends HTMLElement {
     this.setAttribute("aria-label", "Messages");
   }
 
-  /** Shows one message; errors stay until closed and are spoken at once. */
+  /** Shows one message. Errors stay until closed and are announced at once. */
   show(text, kind) {
     const close = h("button", { class: "button button-quiet button-icon", type: "button", "aria-label": "Close message" }, icon("close"));
     const message = h("div", { class: `toast toast-${kind}`, role: kind === "error" ? "alert" : "status" });
@@ -23,7 +23,7 @@ export class Toasts extends HTMLElement {
     this.append(message);
     if (this.matches(":popover-open")) this.hidePopover();
     this.showPopover();
-    // A live region must be in the page before its text comes, or it is not spoken.
+    // Screen readers announce text only if its live region is already in the page.
     fill(message, icon(ICONS[kind] ?? ICONS.info), h("span", { class: "toast-text" }, text), close);
     if (kind !== "error") setTimeout(() => this.#drop(message), SHOWN_FOR);
   }
