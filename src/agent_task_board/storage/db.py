@@ -328,7 +328,7 @@ class Session:
         if version > SCHEMA_VERSION:
             raise Unusable(
                 f"{path} has schema {version}, and this program knows {SCHEMA_VERSION}",
-                hint="Install the newest agent-task-board; this file was left as it is.",
+                hint="Install the newest atb-board; this file was left as it is.",
             )
         if version < 1:  # else its tables would be made once more
             if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():

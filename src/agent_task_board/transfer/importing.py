@@ -184,7 +184,7 @@ class _Intake:
         elif name == "version" and (isinstance(value, bool) or value != VERSION):
             raise InvalidInput(
                 f"version: this program reads version {VERSION} of an export",
-                hint="Install the newest agent-task-board.",
+                hint="Install the newest atb-board.",
                 field="version",
             )
         elif name not in _SAID and name not in ("format", "version"):

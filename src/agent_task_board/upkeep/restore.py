@@ -182,7 +182,7 @@ def _identify(first: bytes, about: dict[str, Any], source: str) -> None:
     if version > SCHEMA_VERSION:
         raise Unusable(
             f"{source} has schema {version}, and this program knows {SCHEMA_VERSION}",
-            hint="Install the newest agent-task-board, then restore again.",
+            hint="Install the newest atb-board, then restore again.",
         )
 
 
