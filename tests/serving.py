@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Self
 
+    from agent_task_board.identity import Actor
     from agent_task_board.web.connection import Connection
 
 LIMIT = 60.0
@@ -318,19 +319,24 @@ class Watched(Server):
 
 @contextlib.contextmanager
 def serving(
-    directory: object, *, clock: Callable[[], int] = now, host: str = "127.0.0.1", **options: Any
+    directory: object,
+    *,
+    clock: Callable[[], int] = now,
+    host: str = "127.0.0.1",
+    person: Actor = MARIA,
+    **options: Any,
 ) -> Iterator[InThread]:
     """Serve the board of a directory, made if there is none, from a thread of this process.
 
-    ``options`` are those of ``Server`` (``read_only``, ``allow_hosts`` …). What the test itself does with
-    ``.board`` goes past the server. An internal error in the log fails the test, unless ``may_fail`` is set.
+    ``person`` acts where a request names nobody. ``options`` are those of ``Server`` (``read_only``, ``allow_hosts``
+    …). What the test itself does with ``.board`` goes past the server. An internal error in the log fails the test, unless ``may_fail`` is set.
     """
     read_only = bool(options.get("read_only"))
     log: list[str] = []
-    with Board(str(directory), create=not read_only, read_only=read_only, actor=MARIA, clock=clock) as board:
+    with Board(str(directory), create=not read_only, read_only=read_only, actor=person, clock=clock) as board:
         if not read_only:
             board.create()
-        server = Watched(board, **{"host": host, "port": 0, "person": MARIA, "log": log.append, **options})
+        server = Watched(board, **{"host": host, "port": 0, "log": log.append, **options})
         thread = threading.Thread(target=server.run, kwargs={"pause": 0.01})
         thread.start()
         running = InThread(server, board, log)

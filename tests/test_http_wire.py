@@ -1029,6 +1029,24 @@ def test_a_server_without_files_to_spare_makes_room(tmp_path: Path) -> None:
             assert client.get("/").status == 200
 
 
+@pytest.mark.parametrize(("files", "connections", "streams"), [(10_000, 256, 32), (160, 16, 8), (40, 1, 0)])
+def test_limits_follow_the_files_that_the_process_may_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, connections: int, streams: int
+) -> None:
+    monkeypatch.setattr(web_server, "_raise_file_limit", lambda wanted: min(wanted, files))
+    with serving(tmp_path / "data") as server:
+        assert (server.server.connection_limit, server.server.stream_limit) == (connections, streams)
+
+
+def test_streams_leave_places_for_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "CONNECTION_LIMIT", 4)
+    with serving(tmp_path / "data") as server, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.wire()) for _ in range(3)]
+        assert [client.get("/api/stream").status for client in clients] == [200, 200, 503]
+        with server.wire() as client:
+            assert client.get("/healthz").status == 200
+
+
 @pytest.fixture
 def four(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InThread]:
     """Return a server that takes four connections at once."""
@@ -1179,6 +1197,17 @@ def test_there_are_32_streams_at_most_and_one_that_was_left_makes_room(
             assert client.get("/api/stream").status == 503
         own.board.add("for all that are left")
         assert [_events(client, 1) for client in streams[:5]] == [[1]] * 5
+
+
+def test_a_stream_ends_with_a_reset_when_another_board_takes_the_place(own: InThread, tmp_path: Path) -> None:
+    with own.wire() as client:
+        assert client.get("/api/stream").status == 200
+        with Board(str(tmp_path / "other"), actor=MARIA) as other:
+            other.add("from a backup")
+        for name in ("tasks.db-wal", "tasks.db-shm"):
+            Path(own.board.path).with_name(name).unlink(missing_ok=True)
+        os.replace(tmp_path / "other" / "tasks.db", own.board.path)
+        assert b"event: reset\nid:\n" in client.rest()
 
 
 def _frees(server: InThread, stack: contextlib.ExitStack) -> bool:

@@ -37,28 +37,23 @@ def add(
     actor: Actor | None,
 ) -> Receipt:
     """Do what ``Board.add`` promises; ``given`` holds every field that may be set there."""
-    by = core.caller(actor)
-    if agent is not None:
-        agent = inputs.agent_name(agent, "agent")
-        by = as_agent(by) if actor else identity.Actor(agent, AGENT)
-    if inputs.boolean(claim, "claim"):
-        agent = agent or (by.name if by.kind == AGENT else None)
-        if agent is None:
-            raise InvalidInput("agent: required to claim the task", hint="Name the agent.", field="agent")
-    elif lease is not None:
+    if not inputs.boolean(claim, "claim") and lease is not None:
         raise InvalidInput("lease: requires `claim`", field="lease")
+    by, claimer = _who(core, agent, actor, given["assignee"] if claim else None)
+    if claim and claimer is None:
+        raise InvalidInput("agent: required to claim the task", hint="Name the agent.", field="agent")
     length = lease_length(core, lease)
     request_id = inputs.key(request_id, "request_id")
     columns = fields.stored(given, core.settings)
     depends_on = inputs.references(depends_on, fields.DEPENDS_ON)
     arguments = ""
     if request_id is not None:
-        claimed_with = [(agent or "").casefold(), length] if claim else None
+        claimed_with = [(claimer or "").casefold(), length] if claim else None
         arguments = request_digest("add", [{**columns, "params": given["params"] or {}}, depends_on, claimed_with])
     with core.write(by) as tx:
         earlier = tx.earlier_request(request_id, arguments)
         if earlier is not None:
-            return _add_again(core, tx, earlier, agent, None if lease is None else length)
+            return _add_again(core, tx, earlier, claimer, None if lease is None else length)
         row, created = insert(core, tx, columns)
         if not created:
             if claim:
@@ -70,10 +65,27 @@ def add(
         row = tx.task(row["seq"])
         tx.record(row, "created", changes(None, row))
         number, granted = None, None
-        if claim and agent is not None:
-            row, number, granted = _claim_at_once(core, tx, row, agent, length)
+        if claim and claimer is not None:
+            row, number, granted = _claim_at_once(core, tx, row, claimer, length)
         tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=True)
         return Receipt(to_task(row, tx.now), created=True, lease=granted, warnings=sentences)
+
+
+def _who(core: Core, agent: str | None, actor: Actor | None, assignee: str | None) -> tuple[Actor, str | None]:
+    """Return who adds a task, and which agent may claim it: the one named, else the caller, else the assignee.
+
+    An agent acts for itself; a name given for the history is then that of an agent.
+    """
+    by = core.caller(actor)
+    if agent is not None:
+        agent = inputs.agent_name(agent, "agent")
+    elif by.kind == AGENT:
+        return by, by.name
+    else:
+        agent = inputs.assignee(assignee, "assignee")
+    if agent is None:
+        return by, None
+    return as_agent(by) if actor else identity.Actor(agent, AGENT), agent
 
 
 def insert(core: Core, tx: Transaction, columns: dict[str, Any]) -> tuple[TaskRow, bool]:

@@ -73,6 +73,16 @@ BLOCKED_BY = "blocked_by"
 """The argument and the key of a task's JSON that name its dependencies."""
 
 
+def as_arguments(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields in the names of a task's JSON in those of the service's arguments."""
+    return {DEPENDS_ON if name == BLOCKED_BY else name: value for name, value in task.items()}
+
+
+def name_in_json(argument: str) -> str:
+    """Return the name that an argument of the service has in a task's JSON."""
+    return BLOCKED_BY if argument == DEPENDS_ON else argument
+
+
 def settable(place: str) -> dict[str, Any]:
     """Return the fields that may be set in a place, with their defaults."""
     return {name: field.default for name, field in FIELDS.items() if place in field.places}

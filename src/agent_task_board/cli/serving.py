@@ -45,12 +45,11 @@ def _serve(call: Call) -> Reply:
     args, values = call.args, {key: value for key, (value, _) in call.config.values.items()}
     read_only = args.read_only or values["serve.read_only"]
     port = values["serve.port"] if args.port is None else inputs.integer(args.port, "port", 0, 65_535)
-    board = _board(call, read_only=read_only)
+    board = _board(call, read_only=read_only, actor=identity.person(os.environ))
     server = Server(
         board,
         host=args.host or values["serve.host"],
         port=port,
-        person=identity.person(os.environ),
         read_only=read_only,
         allow_remote=args.allow_remote,
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],

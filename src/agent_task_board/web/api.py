@@ -8,6 +8,7 @@ import threading
 
 from .. import inputs
 from .._version import __version__
+from ..board.fields import as_arguments
 from ..errors import InvalidInput
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
@@ -32,14 +33,12 @@ class Api:
     """The service as the routes see it.
 
     Args:
-        board: the board.
-        person: the actor of requests that name none.
+        board: the board; its actor is that of requests that name none.
         read_only: whether every write is refused.
     """
 
-    def __init__(self, board: Board, *, person: Actor, read_only: bool) -> None:
+    def __init__(self, board: Board, *, read_only: bool) -> None:
         self.board = board
-        self.person = person
         self.read_only = read_only
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
@@ -115,17 +114,13 @@ class Call:
         return {name: self.body[name] for name in names if self.body.get(name) is not None}
 
     def named_actor(self) -> Actor | None:
-        """Return the actor that the request names, if any; with ``agent``, the actor is an agent."""
+        """Return the actor that the request names; ``None`` leaves it to the board. With ``agent``, it is an agent."""
         agent, actor = self.body.get("agent"), self.body.get("actor")
         if agent is not None:
             agent = inputs.agent_name(agent, "agent")
         if actor is not None:
             return Actor(inputs.actor_name(actor, "actor"), HUMAN if agent is None else AGENT)
         return None if agent is None else Actor(agent, AGENT)
-
-    def actor(self) -> Actor:
-        """Return the actor that the request names, otherwise the server's person."""
-        return self.named_actor() or self.api.person
 
     def wants_text(self) -> bool:
         """Return whether the response should be compact text.
@@ -234,18 +229,9 @@ def schedules(call: Call) -> Response:
 
 def add(call: Call) -> Response:
     """Add a task, and claim it if requested."""
-    fields = call.given(
-        "body", "queue", "priority", "assignee", "due_at", "not_before", "tags", "params", "dedupe_key",
-        "max_attempts", "needs_approval", "request_id", "claim", "agent", "lease",
-    )  # fmt: skip
-    if fields.get("claim") is True and "agent" not in fields and "assignee" in fields:
-        fields["agent"] = fields["assignee"]
-    receipt = call.board.add(
-        call.require("title"),
-        depends_on=call.body["blocked_by"] if call.body.get("blocked_by") is not None else (),
-        actor=call.named_actor() or (None if "agent" in fields else call.api.person),
-        **fields,
-    )
+    call.require("title")
+    given = as_arguments(call.given(*(name for name in call.body if name != "actor")))
+    receipt = call.board.add(**given, actor=call.named_actor())
     return call.answer(
         receipt.to_dict(),
         receipt.warnings,
@@ -264,9 +250,7 @@ def change(call: Call) -> Response:
     for name in ("lease", "request_id"):
         if fields.pop(name, None) is not None:
             raise InvalidInput(f'{name}: requires "status": "{CLAIMED}"', field=name)
-    if "blocked_by" in fields:
-        fields["depends_on"] = fields.pop("blocked_by")
-    return call.receipt(call.board.update(call.id, actor=call.actor(), **fields))
+    return call.receipt(call.board.update(call.id, actor=call.named_actor(), **as_arguments(fields)))
 
 
 _CLAIM_BY_PATCH = ("status", "assignee", "agent", "actor", "if_status", "if_version", "comment", "lease", "request_id")
@@ -367,33 +351,33 @@ def _under_lease(call: Call, verb: Callable[..., Receipt], *names: str, **needed
 
 def approve(call: Call) -> Response:
     """Approve the work of a task in review."""
-    return call.receipt(call.board.approve(call.id, actor=call.actor(), **call.given("note")))
+    return call.receipt(call.board.approve(call.id, actor=call.named_actor(), **call.given("note")))
 
 
 def reject(call: Call) -> Response:
     """Reject the work of a task in review."""
-    return call.receipt(call.board.reject(call.id, note=call.require("note"), actor=call.actor()))
+    return call.receipt(call.board.reject(call.id, note=call.require("note"), actor=call.named_actor()))
 
 
 def reassign(call: Call) -> Response:
     """Queue a task for another agent, or for any agent."""
     to = None if "to" in call.body and call.body["to"] is None else call.require("to")
-    return call.receipt(call.board.reassign(call.id, to, actor=call.actor(), **call.given("note")))
+    return call.receipt(call.board.reassign(call.id, to, actor=call.named_actor(), **call.given("note")))
 
 
 def retry(call: Call) -> Response:
     """Queue a failed or cancelled task again."""
-    return call.receipt(call.board.retry(call.id, actor=call.actor()))
+    return call.receipt(call.board.retry(call.id, actor=call.named_actor()))
 
 
 def cancel(call: Call) -> Response:
     """Cancel a task."""
-    return call.receipt(call.board.cancel(call.id, actor=call.actor(), **call.given("note")))
+    return call.receipt(call.board.cancel(call.id, actor=call.named_actor(), **call.given("note")))
 
 
 def comment(call: Call) -> Response:
     """Comment on a task."""
-    return call.answer({"event": call.board.comment(call.id, call.require("text"), actor=call.actor())})
+    return call.answer({"event": call.board.comment(call.id, call.require("text"), actor=call.named_actor())})
 
 
 def missing_board(board: Board) -> list[str]:

@@ -7,6 +7,7 @@ for clients, and a test compares the two.
 from __future__ import annotations
 
 from .. import inputs
+from ..board.fields import name_in_json
 from ..board.queries import EVENT_LIMIT, LIST_LIMIT, ORDERS, SEARCH
 from ..errors import BoardError, InvalidInput
 from ..model import STATUSES
@@ -165,10 +166,11 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
 
 
 def with_body_names(error: BoardError) -> BoardError:
-    """Return a refusal with the field names of request bodies: ``blocked_by`` instead of ``depends_on``."""
-    if error.details.get("field") == "depends_on":
-        error.details["field"] = "blocked_by"
-        error.message = error.message.replace("depends_on:", "blocked_by:", 1)
+    """Return a refusal with the field names of request bodies."""
+    field = error.details.get("field")
+    if isinstance(field, str) and name_in_json(field) != field:
+        error.details["field"] = name_in_json(field)
+        error.message = error.message.replace(f"{field}:", f"{name_in_json(field)}:", 1)
     return error
 
 

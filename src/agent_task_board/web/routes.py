@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..board.fields import BLOCKED_BY, FIELDS
 from ..errors import NotFound
 from . import api, fields
 from .messages import BadRequest
@@ -133,9 +134,7 @@ class Route:
         }
 
 
-_TASK_FIELDS = (
-    "body queue priority assignee due_at not_before tags blocked_by params dedupe_key max_attempts needs_approval"
-)
+_TASK_FIELDS = " ".join([*(name for name in FIELDS if name != "title"), BLOCKED_BY])
 
 ROUTES = (
     Route("GET", "/api", None, "This documentation.", "markdown"),

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from ..identity import Actor
     from ..service import Board
     from .messages import Head
     from .routes import Route
 
 CONNECTION_LIMIT = 256
-"""Maximum number of open connections."""
-OPEN_FILES = 2_048
-"""Open files for that many connections: each has a socket, the board, its log and the two locks of its turnstile."""
+"""Maximum number of open connections, if the process may open enough files."""
+FILES_PER_CONNECTION = 6
+"""A socket, the board, its log and shared memory, and the two locks of its turnstile."""
+FILES_APART = 64
+"""Open files of the process besides those of its connections."""
 GRACE = 2.0
 """Seconds that a stopping server gives running requests to finish."""
 
@@ -44,10 +45,9 @@ class Server(ThreadingHTTPServer):
     """A board that listens on one address.
 
     Args:
-        board: the board; the caller closes it.
+        board: the board; its actor is that of requests that name none. The caller closes it.
         host: the address to listen on; of a name, the first address that it resolves to.
         port: the port; 0 selects a free one.
-        person: the actor of requests that name none.
         read_only: refuse every write.
         allow_remote: allow an address that other machines can reach.
         allow_hosts: further accepted hosts, ``HOST`` or ``HOST:PORT``.
@@ -69,18 +69,20 @@ class Server(ThreadingHTTPServer):
         *,
         host: str,
         port: int,
-        person: Actor,
         read_only: bool = False,
         allow_remote: bool = False,
         allow_hosts: Iterable[str] = (),
         log: Callable[[str], object] | None = None,
     ) -> None:
-        self.api = Api(board, person=person, read_only=read_only)
+        self.api = Api(board, read_only=read_only)
         self._log = log
         self.pages = pages.load()
         self.routes = routes.table()
         self.stopping = threading.Event()
-        self._streams = threading.BoundedSemaphore(stream.STREAM_LIMIT)
+        files = _raise_file_limit(FILES_APART + CONNECTION_LIMIT * FILES_PER_CONNECTION)
+        self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // FILES_PER_CONNECTION))
+        self.stream_limit = min(stream.STREAM_LIMIT, self.connection_limit // 2)  # the rest is for other requests
+        self._streams = threading.Semaphore(self.stream_limit)
         self._open: dict[Connection, float] = {}
         self._lock = threading.Lock()
         try:
@@ -129,7 +131,6 @@ class Server(ThreadingHTTPServer):
 
         ``shutdown()`` takes effect within ``pause`` seconds.
         """
-        _raise_file_limit()
         self.api.deliver_hooks()  # notifications left over from an earlier server or a killed command
         try:
             self.serve_forever(poll_interval=pause)
@@ -180,8 +181,8 @@ class Server(ThreadingHTTPServer):
             Busy: no connection is idle.
         """
         with self._lock:
-            if len(self._open) >= CONNECTION_LIMIT and not self._make_room():
-                raise Busy(f"too many connections (limit {CONNECTION_LIMIT})")
+            if len(self._open) >= self.connection_limit and not self._make_room():
+                raise Busy(f"too many connections (limit {self.connection_limit})")
             self._open[connection] = time.monotonic()
 
     def set_waiting(self, connection: Connection, is_waiting: bool) -> None:
@@ -272,7 +273,7 @@ class Server(ThreadingHTTPServer):
             Busy: too many streams.
         """
         if not self._streams.acquire(blocking=False):
-            raise Busy(f"too many streams (limit {stream.STREAM_LIMIT})")
+            raise Busy(f"too many streams (limit {self.stream_limit})")
         try:
             headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
             connection.send(Response(200, b"", headers, close=True), has_length=False)
@@ -293,15 +294,23 @@ def _refuse_body(head: Head) -> None:
         raise BadRequest(400, f"{head.method} does not accept a body")
 
 
-def _raise_file_limit() -> None:
-    """Raise this process's soft limit of open files, which is 256 or 1,024 on many systems."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
+def _raise_file_limit(wanted: int) -> int:
+    """Raise this process's soft limit of open files, which is 256 or 1,024 on many systems.
+
+    Returns:
+        The limit, at most ``wanted``.
+    """
+    try:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft != resource.RLIM_INFINITY and soft < allowed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+            soft = allowed
+    except (ImportError, OSError, ValueError):
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
 
 
 def printable(line: str) -> str:

@@ -26,6 +26,8 @@ BATCH = 500
 """Maximum number of events of one read."""
 RETRY_DELAY = 2_000
 """Milliseconds that a client should wait before it reconnects."""
+RESET = b"event: reset\nid:\ndata: {}\n\n"
+"""The last message of a stream whose board was replaced; the empty id clears the client's ``Last-Event-ID``."""
 
 
 def start(head: Head, board: Board, after: int | None) -> int:
@@ -50,12 +52,19 @@ def start(head: Head, board: Board, after: int | None) -> int:
 def messages(board: Board, after: int, stopping: threading.Event) -> Iterator[bytes]:
     """Yield the events after a sequence number as server-sent events, until the server stops.
 
+    The stream ends with a ``reset`` event when another board takes the place of this one, as after a restore: its
+    sequence numbers mean something else. The client must read the board anew and start without ``after``.
+
     Memory is bounded: a slow client delays only its own stream, and no transaction is open meanwhile. Empty chunks let
     the caller check whether the client is still connected.
     """
     yield f"retry: {RETRY_DELAY}\n\n".encode()
     last_sent = time.monotonic()
+    file = board.database.file_id()
     while not stopping.wait(POLL_INTERVAL):
+        if board.database.file_id() != file:
+            yield RESET
+            return
         found = board.events(after=after, limit=BATCH)
         after = found["next"]
         if found["events"]:
