@@ -248,12 +248,12 @@ def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) 
             instructions=definitions.instructions(caller(context), read_only=read_only),
         )
 
-    async def initialize(context: Context, call_next: CallNext) -> HandlerResult:
+    async def initialize(ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer ``initialize`` with instructions for this client; all else goes its way."""
-        result = await call_next(context)
-        if context.method != "initialize" or not isinstance(result, dict):
+        result = await call_next(ctx)
+        if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        client = identity.name((context.params or {})["clientInfo"]["name"])  # it was found to be well formed
+        client = identity.name((ctx.params or {})["clientInfo"]["name"])  # it was found to be well formed
         return {**result, "instructions": definitions.instructions(client, read_only=read_only)}
 
     server.add_request_handler("server/discover", types.RequestParams, discover)
@@ -261,20 +261,20 @@ def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) 
     return server
 
 
-async def _plainly(context: Context, call_next: CallNext) -> HandlerResult:
+async def _plainly(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Say in a line what is wrong with a request or a notification; the SDK says only that something is."""
-    method = context.method
-    if context.request_id is None:
+    method = ctx.method
+    if ctx.request_id is None:
         try:
-            methods.validate_client_notification(method, context.protocol_version, context.params)
+            methods.validate_client_notification(method, ctx.protocol_version, ctx.params)
         except KeyError:
             return None
         except ValidationError as error:
             _log.warning("%s passed over: %s", method, fault_of(error))
             return None
-        return await call_next(context)
+        return await call_next(ctx)
     try:
-        return await call_next(context)
+        return await call_next(ctx)
     except ValidationError as error:
         raise _bad_call(fault_of(error)) from None
     except MCPError as error:

@@ -1,7 +1,8 @@
 """Standard input and output as a stream of JSON-RPC messages that nothing else can get into.
 
-Not the SDK's own: there a call of ``print``, or a child process, writes into the stream, one byte that is not UTF-8 or
-one lone surrogate ends the server, and an interrupt waits for the next line of input.
+The SDK's own transport keeps prints and children out of the stream, too. What it lacks is why this one is here: it
+answers no line that it cannot read and reads endless ones, and it may end before its last answer is out, or not at all.
+``docs/design.md`` has the list; what the session itself can do is left to it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ PART = 65_536
 GRACE = 0.7
 """Seconds that the end of input leaves to calls on their way, and to a stream that stands still."""
 AHEAD = 16
-"""Messages that are read ahead of the session."""
+"""Messages that are read ahead of the event loop."""
+MOST = 1_024
+"""Requests without an answer; while there are so many, no more are read."""
 LAST_LINE = 0.2
 """Seconds that the end of the process leaves to a line on its way out."""
 PARENT = 2.0
@@ -268,6 +271,7 @@ class Transport:
             wrong = isinstance(error, _Wrong) and error.message.startswith("params")
             return self._refuse(types.INVALID_PARAMS if wrong else types.INVALID_REQUEST, error.message, id_)
         with self._changed:
+            self._changed.wait_for(lambda: self._unanswered < MOST)
             self._unanswered += 1
         return hand_over(
             SessionMessage(request, ServerMessageMetadata(request_context=metadata, on_request_unanswered=self._let_go))
