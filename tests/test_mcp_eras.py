@@ -188,6 +188,7 @@ def test_reads_are_answered_while_calls_wait_and_a_cancelled_one_is_not(tmp_path
         assert not said(client.reply(kept)["result"]).refused
         assert client.end()[0] == 0
         assert dropped not in [*client._early, *(message["id"] for message in client.rest())]
+    assert not (tmp_path / "data" / "tasks.db-wal").exists(), "the end waited for an answer that never came"
 
 
 def test_requests_before_the_end_of_input_are_answered(tmp_path: Path) -> None:
