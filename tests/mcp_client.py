@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LIMIT = 60.0
 """Seconds after which something that should have come is taken for lost."""
 
+STATELESS = "2026-07-28"
+"""The version of the protocol whose requests stand each for itself."""
+
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
 
 
@@ -82,6 +85,7 @@ class Client:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.instructions = ""
+        self.envelope: dict[str, Any] | None = None
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._numbers = iter(range(1, 1_000_000))
         self._early: dict[Any, dict[str, Any]] = {}
@@ -117,6 +121,8 @@ class Client:
     def begin(self, method: str, params: Any = None) -> int:
         """Send a request; return its id."""
         number = next(self._numbers)
+        if self.envelope is not None:
+            params = {"_meta": self.envelope, **(params or {})}
         self.send({"jsonrpc": "2.0", "id": number, "method": method, **({} if params is None else {"params": params})})
         return number
 
@@ -146,6 +152,13 @@ class Client:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return result
 
+    def discover(self, client: str | None = "probe") -> dict[str, Any]:
+        """Go on without a session, each request by itself; ask who the server is."""
+        self.envelope = envelope(client)
+        result: dict[str, Any] = self.ask("server/discover")
+        self.instructions = result["instructions"]
+        return result
+
     @property
     def name(self) -> str:
         """Who this client is, as the instructions say."""
@@ -171,9 +184,17 @@ class Client:
         return code, self.process.stderr.read().decode()
 
 
+def envelope(client: str | None) -> dict[str, Any]:
+    """Return what each request without a session says about itself."""
+    about = {"protocolVersion": STATELESS, "clientCapabilities": {}}
+    if client is not None:
+        about["clientInfo"] = {"name": client, "version": "1"}
+    return {f"io.modelcontextprotocol/{key}": value for key, value in about.items()}
+
+
 def said(result: dict[str, Any]) -> Said:
-    """Return what a tool answered, which is one text and nothing else."""
-    assert set(result) == {"content", "isError"}, result
+    """Return what a tool answered, which is one text and nothing else, but for what the later protocol wants."""
+    assert set(result) in ({"content", "isError"}, {"content", "isError", "resultType", "_meta"}), result
     (content,) = result["content"]
     assert set(content) == {"type", "text"}, content
     assert content["type"] == "text"

@@ -329,7 +329,8 @@ def serving(
     """Serve the board of a directory, made if there is none, from a thread of this process.
 
     ``person`` acts where a request names nobody. ``options`` are those of ``Server`` (``read_only``, ``allow_hosts``
-    …). What the test itself does with ``.board`` goes past the server. An internal error in the log fails the test, unless ``may_fail`` is set.
+    …). What the test itself does with ``.board`` goes past the server. An internal error in the log fails the test,
+    unless ``may_fail`` is set.
     """
     read_only = bool(options.get("read_only"))
     log: list[str] = []

@@ -1,4 +1,4 @@
-"""The tools as the official SDK's client meets them: every tool, every kind of refusal, two clients at once."""
+"""The tools as the official SDK's client meets them, in both eras: every tool and refusal, two clients at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from pydantic import AnyUrl
 
 from agent_task_board.mcp_server import definitions, server, tools
 from tests.command_line import Terminal
@@ -26,19 +26,26 @@ if TYPE_CHECKING:
 
 ADA = {"ATB_AGENT": "ada"}
 
+ERAS = {"2025-11-25": "legacy", "2026-07-28": "auto"}
+"""The newest protocol of each era: one that begins with ``initialize``, and one without sessions."""
+
 
 class Sdk:
     """The SDK's client, called from a test that is not asynchronous."""
 
-    def __init__(self, portal: BlockingPortal, session: ClientSession, hello: types.InitializeResult) -> None:
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
         self.portal = portal
-        self.session = session
-        self.hello = hello
+        self.client = client
+
+    @property
+    def instructions(self) -> str:
+        """What the server tells the client about itself and the way of working."""
+        assert self.client.instructions is not None
+        return self.client.instructions
 
     def call(self, tool: str, **arguments: Any) -> Said:
         """Call a tool."""
-        result = self.portal.call(self.session.call_tool, tool, arguments)
-        return said(result.model_dump(exclude_none=True))
+        return answered(self.portal.call(self.client.call_tool, tool, arguments))
 
     def refused(self, code: str, tool: str, **arguments: Any) -> Said:
         """Call a tool that refuses."""
@@ -48,48 +55,60 @@ class Sdk:
 
     def read(self, uri: str) -> types.TextResourceContents:
         """Read a resource."""
-        (content,) = self.portal.call(self.session.read_resource, AnyUrl(uri)).contents
+        (content,) = self.portal.call(self.client.read_resource, uri).contents
         assert isinstance(content, types.TextResourceContents)
         return content
 
 
+def answered(result: types.CallToolResult) -> Said:
+    """Return what a tool answered; the rest of a result is of the protocol."""
+    return said(result.model_dump(by_alias=True, exclude_none=True, exclude={"result_type", "meta"}))
+
+
 @contextlib.asynccontextmanager
 async def _connected(
-    directory: Path, words: tuple[str, ...], environ: dict[str, str], client: str
-) -> AsyncIterator[tuple[ClientSession, types.InitializeResult]]:
+    directory: Path, words: tuple[str, ...], environ: dict[str, str], client: str, mode: str
+) -> AsyncIterator[Client]:
     program, *rest = command("--quiet", *words)
     parameters = StdioServerParameters(
         command=program, args=rest, env=environment(directory, **environ), cwd=str(directory)
     )
+    info = types.Implementation(name=client, version="1")
     with open(os.devnull, "w") as nowhere:
-        async with (
-            stdio_client(parameters, errlog=nowhere) as (reading, writing),
-            ClientSession(reading, writing, client_info=types.Implementation(name=client, version="1")) as session,
-        ):
-            yield session, await session.initialize()
+        transport = stdio_client(parameters, errlog=nowhere)
+        async with Client(transport, client_info=info, mode=mode, cache=None) as connection:
+            yield connection
 
 
 @contextlib.contextmanager
-def connected(directory: Path, *words: str, client: str = "probe", **environ: str) -> Iterator[Sdk]:
+def connected(directory: Path, *words: str, client: str = "probe", mode: str = "auto", **environ: str) -> Iterator[Sdk]:
     """Start a server, connect the SDK's client to it, and end both."""
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(_connected(directory, words, environ, client)) as (session, hello),
+        portal.wrap_async_context_manager(_connected(directory, words, environ, client, mode)) as connection,
     ):
-        yield Sdk(portal, session, hello)
+        yield Sdk(portal, connection)
+
+
+@pytest.fixture(scope="module", params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    """Return a version of the protocol."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, era: str) -> Path:
+    """Return the directory of the servers of one era."""
     directory = tmp_path_factory.mktemp("mcp")
     (directory / "atb.toml").write_text('busy_timeout = "1s"\n')
     return directory
 
 
 @pytest.fixture(scope="module")
-def ada(place: Path) -> Iterator[Sdk]:
+def ada(place: Path, era: str) -> Iterator[Sdk]:
     """Return a client for all tests of this module; its server acts as ada."""
-    with connected(place, **ADA) as client:
+    with connected(place, mode=ERAS[era], **ADA) as client:
+        assert client.client.protocol_version == era
         yield client
 
 
@@ -110,20 +129,21 @@ def only(board: Board, task: str) -> dict[str, Any]:
 
 
 def test_tools_are_those_of_the_page_of_tools(ada: Sdk) -> None:
-    listed = ada.portal.call(ada.session.list_tools)
-    shown = {"tools": [tool.model_dump(mode="json", exclude_none=True) for tool in listed.tools]}
+    listed = ada.portal.call(ada.client.list_tools).tools
+    shown = {"tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]}
     assert shown == json.loads(definitions.page())
-    assert len(listed.model_dump_json(exclude_none=True)) <= 10_000
+    assert len(json.dumps(shown, separators=(",", ":"))) <= 10_000
 
 
 def test_server_says_who_the_client_is_and_how_to_work(ada: Sdk) -> None:
-    assert ada.hello.serverInfo.name == "agent-task-board"
-    assert ada.hello.instructions is not None
-    assert 'You are "ada" here' in ada.hello.instructions
-    assert len(ada.hello.instructions) <= 1_500
-    assert ada.hello.capabilities.tools is not None
-    assert ada.hello.capabilities.resources is not None
-    assert ada.hello.capabilities.prompts is not None
+    assert ada.client.server_info is not None
+    assert ada.client.server_info.name == "agent-task-board"
+    assert 'You are "ada" here' in ada.instructions
+    assert len(ada.instructions) <= 1_500
+    capabilities = ada.client.server_capabilities
+    assert capabilities.tools is not None
+    assert capabilities.resources is not None
+    assert capabilities.prompts is not None
 
 
 # Every tool
@@ -264,14 +284,14 @@ def test_stale_holder_cannot_complete_after_takeover(ada: Sdk, board: Board, pla
     assert only(board, id_)["claimed_by"] == "ada"
 
 
-def test_two_clients_that_race_for_one_task_get_one_winner(ada: Sdk, board: Board, place: Path) -> None:
-    async def both(one: ClientSession, other: ClientSession, task: str) -> list[types.CallToolResult]:
+def test_two_clients_that_race_for_one_task_get_one_winner(ada: Sdk, board: Board, place: Path, era: str) -> None:
+    async def both(one: Client, other: Client, task: str) -> list[types.CallToolResult]:
         from anyio import create_task_group
 
         results: list[types.CallToolResult] = []
 
-        async def claim(session: ClientSession) -> None:
-            results.append(await session.call_tool("claim_task", {"task_id": task}))
+        async def claim(client: Client) -> None:
+            results.append(await client.call_tool("claim_task", {"task_id": task}))
 
         async with create_task_group() as group:
             group.start_soon(claim, one)
@@ -279,31 +299,30 @@ def test_two_clients_that_race_for_one_task_get_one_winner(ada: Sdk, board: Boar
         return results
 
     with contextlib.ExitStack() as stack:
-        opened = _connected(place, (), {"ATB_AGENT": "bob"}, "rival")
-        bob, _ = stack.enter_context(ada.portal.wrap_async_context_manager(opened))
+        opened = _connected(place, (), {"ATB_AGENT": "bob"}, "rival", ERAS[era])
+        bob = stack.enter_context(ada.portal.wrap_async_context_manager(opened))
         for number in range(10):
             task = ada.call("create_task", title=f"Prize {number}").id
-            answers = [said(one.model_dump(exclude_none=True)) for one in ada.portal.call(both, ada.session, bob, task)]
+            answers = [answered(one) for one in ada.portal.call(both, ada.client, bob, task)]
             winner, loser = sorted(answers, key=lambda answer: answer.refused)
             assert winner.head == ["claimed"]
             assert loser.code == "conflict"
             assert loser.line("details")["actual"]["claimed_by"] in winner.text
 
 
-def test_server_that_reads_only_offers_only_that(place: Path, board: Board) -> None:
+def test_server_that_reads_only_offers_only_that(place: Path, board: Board, era: str) -> None:
     task = board.add("Look at me").task.id
-    with connected(place, "--read-only") as client:
-        names = [tool.name for tool in client.portal.call(client.session.list_tools).tools]
+    with connected(place, "--read-only", mode=ERAS[era]) as client:
+        names = [tool.name for tool in client.portal.call(client.client.list_tools).tools]
         assert names == ["list_tasks", "get_task"]
         assert "Look at me" in client.call("list_tasks", ready=True).text
         assert client.call("get_task", task_id=task).id == task
         assert json.loads(client.read(f"atb://tasks/{task}").text)["task"]["id"] == task
         client.refused("not_permitted", "create_task", title="No")
-        assert client.hello.instructions is not None
-        assert "claim_task" not in client.hello.instructions
-        assert client.portal.call(client.session.list_prompts).prompts == []
-        with pytest.raises(McpError) as caught:
-            client.portal.call(client.session.get_prompt, definitions.PROMPT, {})
+        assert "claim_task" not in client.instructions
+        assert client.portal.call(client.client.list_prompts).prompts == []
+        with pytest.raises(MCPError) as caught:
+            client.portal.call(client.client.get_prompt, definitions.PROMPT)
         assert caught.value.error.code == -32602
     assert board.list_tasks(search="No").tasks == []
 
@@ -312,42 +331,42 @@ def test_server_that_reads_only_offers_only_that(place: Path, board: Board) -> N
 
 
 def test_resources_are_the_board_and_its_tasks(ada: Sdk, board: Board) -> None:
-    (listed,) = ada.portal.call(ada.session.list_resources).resources
+    (listed,) = ada.portal.call(ada.client.list_resources).resources
     assert str(listed.uri) == "atb://board"
-    (template,) = ada.portal.call(ada.session.list_resource_templates).resourceTemplates
-    assert template.uriTemplate == "atb://tasks/{id}"
+    (template,) = ada.portal.call(ada.client.list_resource_templates).resource_templates
+    assert template.uri_template == "atb://tasks/{id}"
     task = board.add("On show", body="null").task.id
     seen = ada.read("atb://board")
-    assert seen.mimeType == "text/plain"
+    assert seen.mime_type == "text/plain"
     assert seen.text.startswith("atb1 board revision=")
     assert f'{task[-6:]} "On show" queued' in seen.text
     whole = ada.read(f"atb://tasks/{task[-6:]}")
-    assert whole.mimeType == "application/json"
+    assert whole.mime_type == "application/json"
     assert json.loads(whole.text) == board.show(task)
 
 
 @pytest.mark.parametrize(
-    ("uri", "code", "name"),
+    ("uri", "codes", "name"),
     [
-        ("atb://tasks/01J00000000000000000000000", -32002, "not_found"),
-        ("atb://tasks/none", -32602, "invalid_input"),
-        ("atb://nothing", -32602, "invalid_input"),
+        ("atb://tasks/01J00000000000000000000000", {"2025-11-25": -32002, "2026-07-28": -32602}, "not_found"),
+        ("atb://tasks/none", dict.fromkeys(ERAS, -32602), "invalid_input"),
+        ("atb://nothing", dict.fromkeys(ERAS, -32602), "invalid_input"),
     ],
 )
-def test_resource_that_is_not_there_is_refused(ada: Sdk, uri: str, code: int, name: str) -> None:
-    with pytest.raises(McpError) as caught:
+def test_resource_that_is_not_there_is_refused(ada: Sdk, era: str, uri: str, codes: dict[str, int], name: str) -> None:
+    with pytest.raises(MCPError) as caught:
         ada.read(uri)
-    assert caught.value.error.code == code
+    assert caught.value.error.code == codes[era]
     assert caught.value.error.data is not None
     assert caught.value.error.data["code"] == name
 
 
 def test_prompt_tells_how_to_work_the_board(ada: Sdk) -> None:
-    (listed,) = ada.portal.call(ada.session.list_prompts).prompts
+    (listed,) = ada.portal.call(ada.client.list_prompts).prompts
     assert listed.name == "work-the-board"
 
     def text(**arguments: str) -> str:
-        (message,) = ada.portal.call(ada.session.get_prompt, "work-the-board", arguments).messages
+        (message,) = ada.portal.call(ada.client.get_prompt, "work-the-board", arguments).messages
         assert isinstance(message.content, types.TextContent)
         return message.content.text
 
@@ -355,22 +374,22 @@ def test_prompt_tells_how_to_work_the_board(ada: Sdk) -> None:
     assert '["core"]' in text(queue="core")
     assert "queue" not in text(queue="")
     for name, arguments in (("other", {}), ("work-the-board", {"queues": "x"}), ("work-the-board", {"queue": "\n"})):
-        with pytest.raises(McpError) as caught:
-            ada.portal.call(ada.session.get_prompt, name, arguments)
+        with pytest.raises(MCPError) as caught:
+            ada.portal.call(ada.client.get_prompt, name, arguments)
         assert caught.value.error.code == -32602
 
 
 # Who the client is
 
 
-def test_client_without_a_name_of_its_own_gets_one_that_it_can_keep(place: Path, board: Board) -> None:
+def test_client_without_a_name_of_its_own_gets_one_that_it_can_keep(place: Path, board: Board, era: str) -> None:
     task = board.add("Long work").task.id
-    with connected(place, client="claude-code") as client:
+    with connected(place, client="claude-code", mode=ERAS[era]) as client:
         name = identity_of(client)
         assert name.startswith("claude-code-")
         client.call("claim_task", task_id=task)
         assert only(board, task)["claimed_by"] == name
-    with connected(place, client="claude-code") as client:
+    with connected(place, client="claude-code", mode=ERAS[era]) as client:
         assert identity_of(client) != name
         assert client.refused("conflict", "resume_task", task_id=task).line("hint") == tools.HELD_BEFORE
         token = client.call("resume_task", task_id=task, agent=name).token
@@ -378,8 +397,7 @@ def test_client_without_a_name_of_its_own_gets_one_that_it_can_keep(place: Path,
 
 
 def identity_of(client: Sdk) -> str:
-    assert client.hello.instructions is not None
-    return client.hello.instructions.partition('You are "')[2].partition('"')[0]
+    return client.instructions.partition('You are "')[2].partition('"')[0]
 
 
 @pytest.mark.parametrize(
@@ -391,18 +409,17 @@ def identity_of(client: Sdk) -> str:
 )  # fmt: skip
 def test_name_of_a_client_becomes_the_name_of_an_agent(client: object, begins: str) -> None:
     identity = server.Identity(None)
-    identity.meet(client)
-    assert identity.name.startswith(begins)
-    assert len(identity.name) <= 100
-    assert identity.name.isprintable()
-    others = {server.Identity(None)._made("x") for _ in range(20)}
+    name = identity.name(client)
+    assert name.startswith(begins)
+    assert len(name) <= 100
+    assert name.isprintable()
+    assert identity.name(client) == name
+    others = {server.Identity(None).name("x") for _ in range(20)}
     assert len(others) > 15, "the suffix is random"
 
 
 def test_name_that_was_given_stays() -> None:
-    identity = server.Identity("ada")
-    identity.meet("claude-code")
-    assert identity.name == "ada"
+    assert server.Identity("ada").name("claude-code") == "ada"
 
 
 def test_everything_done_over_mcp_is_done_by_an_agent(ada: Sdk, board: Board) -> None:

@@ -130,7 +130,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"method": "resources/read", "params": {"uri": "no address"}}, "params.uri: "),
     ({"method": "prompts/get", "params": {"name": "x", "arguments": {"\n" * 500: 1}}}, "params.arguments."),
     ({"method": "tools/list", "params": {"cursor": 5}}, "params.cursor: "),
-    ({"method": "initialize", "params": {}}, "params.protocolVersion: "),
+    ({"method": "initialize", "params": {**HELLO, "protocolVersion": None}}, "params.protocolVersion: "),
     ({"method": "initialize", "params": {**HELLO, "clientInfo": "x"}}, "params.clientInfo: "),
 ]
 
@@ -338,12 +338,12 @@ def test_cancelled_call_ends_and_its_late_answer_is_dropped(tmp_path: Path) -> N
             call = client.begin("tools/call", {"name": "create_task", "arguments": {"title": "late"}})
             assert client.ask("ping") == {}
             client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})
-            assert "error" in client.reply(call)
+            assert client.ask("ping") == {}
         made = client.call("create_task", title="after")
         assert not made.refused
         assert client.call("list_tasks").text.count("late") <= 1
         assert client.end()[0] == 0
-        assert client.rest() == [], "nobody waits for an answer"
+        assert [*client._early, *client.rest()] == [], "nobody waits for an answer"
 
 
 def test_reads_are_answered_while_more_writes_wait_than_have_threads(tmp_path: Path) -> None:
@@ -507,7 +507,7 @@ def test_signal_ends_the_server_while_a_cancelled_call_still_waits(tmp_path: Pat
         call = client.begin("tools/call", {"name": "create_task", "arguments": {"title": "x"}})
         assert client.ask("ping") == {}
         client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}})
-        assert "error" in client.reply(call)
+        assert client.ask("ping") == {}
         client.process.send_signal(signal.SIGTERM)
         ended(client, 143)
 

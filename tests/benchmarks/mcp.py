@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 FLOOR = """
 import anyio
-from mcp import types
+import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-server = Server("floor")
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 
-@server.list_tools()
-async def list_tools():
-    return [types.Tool(name="echo", inputSchema={"type": "object", "properties": {"text": {"type": "string"}}})]
+async def list_tools(context, params):
+    return types.ListToolsResult(tools=[types.Tool(name="echo", input_schema=SCHEMA)])
 
-@server.call_tool(validate_input=False)
-async def call_tool(name, arguments):
-    return types.CallToolResult(content=[types.TextContent(type="text", text=arguments["text"])])
+async def call_tool(context, params):
+    return types.CallToolResult(content=[types.TextContent(type="text", text=params.arguments["text"])])
+
+server = Server("floor", on_list_tools=list_tools, on_call_tool=call_tool)
 
 async def main():
     async with stdio_server() as (reading, writing):

@@ -1,7 +1,8 @@
 """Standard input and output as a stream of JSON-RPC messages that nothing else can get into.
 
-Not the SDK's own: there a call of ``print``, or a child process, writes into the stream, one byte that is not UTF-8 or
-one lone surrogate ends the server, and an interrupt waits for the next line of input.
+The SDK's own transport keeps prints and children out of the stream, too. What it lacks is why this one is here: it
+answers no line that it cannot read and reads endless ones, and it may end before its last answer is out, or not at all.
+``docs/design.md`` has the list; what the session itself can do is left to it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
+import math
 import os
 import re
 import select
@@ -18,7 +19,7 @@ import sys
 import threading
 
 import anyio
-from mcp import types
+import mcp_types as types
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
@@ -27,7 +28,7 @@ from ..errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Any, NoReturn, TypeVar
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -43,20 +44,15 @@ PART = 65_536
 """Bytes that are read, and written, at once."""
 GRACE = 0.7
 """Seconds that the end of input leaves to calls on their way, and to a stream that stands still."""
+AHEAD = 16
+"""Messages that are read ahead of the event loop."""
+MOST = 1_024
+"""Requests without an answer; while there are so many, no more are read."""
 LAST_LINE = 0.2
 """Seconds that the end of the process leaves to a line on its way out."""
 PARENT = 2.0
 """Seconds between two looks whether the client is still there."""
 
-NOTIFICATIONS: Mapping[str, type[BaseModel]] = {
-    "notifications/initialized": types.InitializedNotification,
-    "notifications/cancelled": types.CancelledNotification,
-    "notifications/progress": types.ProgressNotification,
-    "notifications/roots/list_changed": types.RootsListChangedNotification,
-}
-"""What a client may tell without asking; all else is passed over."""
-
-_log = logging.getLogger(__name__)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HANG_UP = getattr(select, "POLLRDHUP", 0)  # of a socket; that of a pipe is told unasked
 _AN_ID = rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")\s*'
@@ -156,8 +152,6 @@ class Transport:
 
     Args:
         channel: the client's pipes.
-        requests: the requests that the server knows, and what each must be.
-        on_request: is told each of them before the session is.
         on_end: is called at the end, when no call is under way.
         report: takes a fault of our own.
     """
@@ -165,18 +159,13 @@ class Transport:
     def __init__(
         self,
         channel: Channel,
-        requests: Mapping[str, type[BaseModel]],
         *,
-        on_request: Callable[[str, dict[str, Any]], object],
         on_end: Callable[[], object],
         report: Callable[[Exception], object],
     ) -> None:
         self._channel = channel
-        self._requests = requests
-        self._on_request = on_request
         self._on_end = on_end
         self._report = report
-        self._has_begun = False
         self._is_ending = threading.Event()
         self._unanswered = 0
         self._changed = threading.Condition()
@@ -188,12 +177,18 @@ class Transport:
         tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
     ]:
         """Give the streams of a session; they last until the process ends."""
-        to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](16)
+        to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
         outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
         loop = asyncio.get_running_loop()
+        room = threading.BoundedSemaphore(AHEAD)
+
+        def take(message: SessionMessage) -> None:
+            room.release()
+            to_session.send_nowait(message)
 
         def hand_over(message: SessionMessage) -> None:
-            asyncio.run_coroutine_threadsafe(to_session.send(message), loop).result()
+            room.acquire()
+            loop.call_soon_threadsafe(take, message)
 
         threading.Thread(target=self._read, args=(hand_over,), daemon=True, name="mcp-input").start()
         threading.Thread(target=self._watch, daemon=True, name="mcp-client").start()
@@ -260,49 +255,27 @@ class Transport:
         id_ = _id_of(message)
         if "id" in message and id_ is None:
             return self._refuse(types.INVALID_REQUEST, "id: must be text or a whole number")
-        method, params = message.get("method"), message.get("params", {})
-        metadata = None
-        if method == "tools/call" and isinstance(params, dict) and isinstance(params.get("arguments"), dict):
-            # Past the SDK, which would stumble over a lone surrogate: the tools read them themselves.
-            metadata = ServerMessageMetadata(request_context=params["arguments"])
-            message = {**message, "params": {**params, "arguments": {}}}
+        params, metadata = message.get("params"), None
+        if message.get("method") == "tools/call" and isinstance(params, dict):
+            arguments = params.get("arguments", {})
+            if isinstance(arguments, dict):
+                # Past the SDK, which would stumble over a lone surrogate: the tools read them themselves.
+                metadata = arguments
+                message = {**message, "params": {**params, "arguments": {}}}
         try:
-            inputs.json_text(message.get("params"), "params")
             inputs.json_text(message, "message")
             if id_ is None:
-                return self._pass_on_notification(_checked(types.JSONRPCNotification, message), hand_over)
+                return hand_over(SessionMessage(_checked(types.JSONRPCNotification, message)))
             request = _checked(types.JSONRPCRequest, message)
         except InvalidInput as error:
             wrong = isinstance(error, _Wrong) and error.message.startswith("params")
             return self._refuse(types.INVALID_PARAMS if wrong else types.INVALID_REQUEST, error.message, id_)
-        known = self._requests.get(request.method)
-        if known is None:
-            return self._refuse(types.METHOD_NOT_FOUND, f"there is no method {request.method[:60]!r}", id_)
-        try:
-            _checked(known, message)
-        except InvalidInput as error:
-            return self._refuse(types.INVALID_PARAMS, error.message, id_)
-        self._has_begun |= request.method == "initialize"
-        if not self._has_begun and request.method != "ping":
-            return self._refuse(types.INVALID_PARAMS, f"{request.method}: a session begins with initialize", id_)
-        self._on_request(request.method, request.params or {})
         with self._changed:
+            self._changed.wait_for(lambda: self._unanswered < MOST)
             self._unanswered += 1
-        return hand_over(SessionMessage(types.JSONRPCMessage(request), metadata))
-
-    def _pass_on_notification(
-        self, notification: types.JSONRPCNotification, hand_over: Callable[[SessionMessage], None]
-    ) -> None:
-        """Give a notification to the session; nobody waits for an answer to one that is wrong."""
-        known = NOTIFICATIONS.get(notification.method)
-        if known is None or not self._has_begun:
-            return
-        try:
-            _checked(known, notification.model_dump(exclude_none=True))
-        except InvalidInput as error:
-            _log.warning("%s passed over: %s", notification.method, error.message)
-        else:
-            hand_over(SessionMessage(types.JSONRPCMessage(notification)))
+        return hand_over(
+            SessionMessage(request, ServerMessageMetadata(request_context=metadata, on_request_unanswered=self._let_go))
+        )
 
     def _refuse(self, code: int, what: str, id_: str | int | None = None) -> None:
         answer = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": what}}
@@ -313,11 +286,18 @@ class Transport:
     async def _write(self, answers: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async for answer in answers:
             message = answer.message
-            self._send(message.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
-            if isinstance(message.root, (types.JSONRPCResponse, types.JSONRPCError)):
-                with self._changed:
-                    self._unanswered -= 1
-                    self._changed.notify_all()
+            self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            if isinstance(message, (types.JSONRPCResponse, types.JSONRPCError)):
+                self._settle()
+
+    async def _let_go(self) -> None:
+        """Take note of a request that was cancelled, and gets no answer."""
+        self._settle()
+
+    def _settle(self) -> None:
+        with self._changed:
+            self._unanswered -= 1
+            self._changed.notify_all()
 
     def _send(self, line: bytes) -> None:
         try:
@@ -391,9 +371,14 @@ def _checked(model: type[Message], message: dict[str, Any]) -> Message:
     try:
         return model.model_validate(message)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise _Wrong(f"{where[:100]}: {first['msg'][:200]}") from None
+        raise _Wrong(fault_of(error)) from None
+
+
+def fault_of(error: ValidationError) -> str:
+    """Return in a line what is wrong with a message, its field first."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    return f"{where[:100]}: {first['msg'][:200]}"
 
 
 def _encoded(text: str) -> bytes:
