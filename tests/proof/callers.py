@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.proof.clients import SURFACES, Lost, die
+from tests.proof.clients import Lost, die, make_client
 from tests.proof.journal import Entry, Journal, clock, read
 
 if TYPE_CHECKING:
-    from tests.proof.clients import Cli, Http, Mcp, Python
+    from tests.proof.clients import Client
 
 PERSON = "maria"
 PAUSES = {"cli": 0.0, "http": 0.03, "mcp": 0.03, "python": 0.03}
@@ -53,7 +53,7 @@ class Caller:
         path = directory / f"{name}.journal"
         past = list(read(path)) if path.exists() else []
         self.journal = Journal(path)
-        self.client: Cli | Http | Mcp | Python = SURFACES[surface](str(directory / "data"), ports, name)
+        self.client: Client = make_client(surface, str(directory / "data"), ports, name)
         self.count = len(past)
         self.known = os.open(directory / "known", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self.held: dict[str, Held] = {}

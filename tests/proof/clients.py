@@ -325,7 +325,13 @@ def _receipt(text: str) -> dict[str, Any]:
     return answer
 
 
-SURFACES = {"cli": Cli, "http": Http, "mcp": Mcp, "python": Python}
+Client = Cli | Http | Mcp | Python
+
+
+def make_client(surface: str, data_dir: str, ports: list[int], name: str) -> Client:
+    """Return a client of a surface for the caller of that name."""
+    kinds: dict[str, type[Client]] = {"cli": Cli, "http": Http, "mcp": Mcp, "python": Python}
+    return kinds[surface](data_dir, ports, name)
 
 
 def die() -> None:
