@@ -31,7 +31,7 @@ SEED = int(os.environ.get("ATB_PROOF_SEED", "1"))
 def test_callers_of_every_surface_under_kills_and_freezes_are_told_nothing_that_the_contract_forbids(
     tmp_path: Path,
 ) -> None:
-    report = run.prove(tmp_path, seconds=12, seed=1)
+    report = run.prove(tmp_path, seconds=10, seed=1)
     assert report["violations"] == []
     for surface in ("cli", "http", "mcp", "python"):
         assert any(work.startswith(f"{surface} ") for work in report["worked"]), report
@@ -45,7 +45,7 @@ def test_a_sabotaged_board_is_found(tmp_path: Path, name: str) -> None:
         place = tmp_path / f"board {seed}"
         place.mkdir()
         report = run.prove(
-            place, seconds=4, seed=seed, source=source, callers={"python": 2, "http": 1}, servers=1, chores=(),
+            place, seconds=4, seed=seed, source=source, callers={"python": 3}, servers=0, chores=(),
             kill_every=60, freeze_every=60,
         )  # fmt: skip
         if any("no order of the calls" in violation for violation in report["violations"]):
@@ -162,6 +162,16 @@ RIGHT: dict[str, list[Call]] = {
         call("20-25 ada claim", ok("claimed", 3, fence=2, attempts=1, token=ADA, replayed=True), request_id="once"),
         DONE._replace(answer=ok("done", 4)),
     ],
+    "the same add with claim again gets the same attempt under a new token": [
+        call("0-5 ada add", ok("claimed", 2, fence=1, token="first", created=True), claim=True, request_id="once"),
+        call(
+            "10-15 ada add",
+            ok("claimed", 3, fence=2, token=ADA, created=True, replayed=True),
+            claim=True,
+            request_id="once",
+        ),
+        DONE._replace(answer=ok("done", 4)),
+    ],
     "the last attempt expires into failed, and the archive takes it": [
         ADDED._replace(args={**ADDED.args, "max_attempts": 1}),
         CLAIMED,
@@ -251,7 +261,12 @@ WRONG: dict[str, list[Call]] = {
     "a fence that was given out before": [
         ADDED,
         CLAIMED,
-        EXPIRED._replace(answer=ok("claimed", 4, fence=1, token=BOB)),
+        EXPIRED._replace(answer={**ok("claimed", 4), "lease": {"token": BOB, "fence": 1}}),
+    ],
+    "a write whose clock is behind that of the write before it": [
+        ADDED,
+        call("10-90 ada claim", ok("claimed", 2, fence=1, token=ADA))._replace(clock=80),
+        call("60-95 ada complete", ok("done", 3), token=ADA)._replace(clock=70),
     ],
     "an attempt that is not given back": [
         ADDED,
@@ -388,6 +403,21 @@ def test_a_call_without_an_answer_may_have_an_event_or_none() -> None:
     assert (
         found([*entries, entry("a.5", "comment", 50, None)], [*events, event(5, "commented", 60, text="<a.5>")]) == ""
     )
+
+
+def test_the_history_says_when_a_call_without_an_answer_was_done() -> None:
+    entries, events = history()
+    entries += [
+        entry("a.5", "comment", 50, None),
+        entry("a.6", "comment", 60, None),
+        entry("a.7", "resume", 70, None),
+        entry("a.8", "cancel", 80, {"code": "busy"}),
+        entry("a.9", "claim", 90, {"code": "ok", "nothing": True}, task=None),
+    ]
+    ledger = Ledger(entries, [*events, event(5, "commented", 53, text="<a.5>")])
+    done, perhaps = ledger.calls_by_task()["T"][4:]  # a.6 left no mark; a.8 and a.9 did nothing
+    assert (done.id, done.clock, done.optional) == ("a.5", START + 53, False)
+    assert (perhaps.id, perhaps.ended, perhaps.optional) == ("a.7", FOREVER, True)
 
 
 def test_an_event_that_nobody_caused_is_found() -> None:

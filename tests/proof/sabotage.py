@@ -23,7 +23,7 @@ SABOTAGES = {
     "no expiry check": Sabotage(':token_hash) AND lease_expires_at > :now"', ':token_hash)"'),
     "lost commits": Sabotage(
         'self._session.connection.execute("COMMIT")',
-        'self._session.connection.execute("COMMIT" if __import__("random").random() > 0.02 else "ROLLBACK")',
+        'self._session.connection.execute("COMMIT" if __import__("random").random() > 0.05 else "ROLLBACK")',
     ),
 }
 
@@ -34,7 +34,7 @@ def sabotaged(sabotage: Sabotage, place: Path) -> Path:
     Raises:
         LookupError: the fragment is not in the sources, or more than once.
     """
-    shutil.copytree(SOURCE / "agent_task_board", place / "agent_task_board", ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(SOURCE / "agent_task_board", place / "agent_task_board")
     changed = 0
     for path in place.rglob("*.py"):
         text = path.read_text()
