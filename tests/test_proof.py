@@ -420,6 +420,16 @@ def test_the_history_says_when_a_call_without_an_answer_was_done() -> None:
     assert (perhaps.id, perhaps.ended, perhaps.optional) == ("a.7", FOREVER, True)
 
 
+def test_whoever_holds_a_dedupe_key_was_seen_by_the_call_that_was_refused_for_it() -> None:
+    entries, events = history()
+    answer = {"code": "conflict/dedupe", "other": {"id": "U", "status": "queued", "version": 7}}
+    calls = Ledger([*entries, entry("a.5", "retry", 50, answer)], events).calls_by_task()
+    assert [call.verb for call in calls["T"]] == ["add", "claim", "complete", "complete", "retry"]
+    (seen,) = calls["U"]
+    assert seen.verb == "meet"
+    assert seen.answer == {"code": "ok", "task": answer["other"]}
+
+
 def test_an_event_that_nobody_caused_is_found() -> None:
     entries, events = history()
     assert "nobody made" in found(entries, [*events, event(5, "commented", 60, text="<b.1>")])

@@ -140,8 +140,12 @@ def from_error(error: dict[str, Any]) -> dict[str, Any]:
     actual = details.get("actual")
     if actual is not None:
         ends = actual["lease_expires_at"]
-        answer["actual"] = {
+        state = {
             **{name: actual[name] for name in ("status", "version", "claimed_by")},
             "ends": None if ends is None else (instant(ends), instant(ends)),
         }
+        if details.get("reason") == "dedupe":
+            answer["other"] = {"id": details["task_id"], **state}
+        else:
+            answer["actual"] = state
     return answer

@@ -77,6 +77,9 @@ class Ledger:
             call = None if task is None else self._call(entry)
             if task is not None and call is not None:
                 calls[task].append(call)
+            other = (entry.answer or {}).get("other")
+            if call is not None and other is not None:  # whoever holds the dedupe key was seen on the way
+                calls[other["id"]].append(call._replace(verb="meet", answer={"code": "ok", "task": other}))
         return calls
 
     def _task(self, entry: Entry) -> str | None:
