@@ -440,6 +440,24 @@ def test_an_event_outside_its_call_is_found() -> None:
     assert "outside the call" in found(entries, [*events[:3], {**events[3], "at": AT.format(300)}])
 
 
+def test_an_event_of_another_kind_or_on_another_task_than_told_is_found() -> None:
+    entries, events = history()
+    assert "another event than that of the verb" in found(entries, [*events[:3], {**events[3], "kind": "approved"}])
+    elsewhere = event(4, "completed", 30, "U", note="<a.3>")
+    assert "done to another task than told" in found(entries, [*events[:3], elsewhere])
+
+
+def test_a_fence_that_no_event_has_is_found() -> None:
+    entries, events = history()
+    fence = {"code": "ok", "task": {"id": "T"}, "lease": {"token": BOB, "fence": 2}}
+    assert "no event has the fence" in found([*entries, entry("a.5", "resume", 25, fence)], events)
+
+
+def test_a_lease_that_was_lost_before_it_was_given_is_found() -> None:
+    entries, events = history()
+    assert "nobody was given" in found([*entries, entry("a.5", "claim", 50, {"code": "lease_lost"}, task=None)], events)
+
+
 def test_a_gap_in_the_history_is_found() -> None:
     entries, events = history()
     assert "event 5 stands where 4 should" in found(entries, [*events[:3], {**events[3], "seq": 5}])
