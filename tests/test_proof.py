@@ -179,6 +179,12 @@ RIGHT: dict[str, list[Call]] = {
         call("1200-1205 bob show", ok("failed", 4)),
         call("1210-1215 - retry", ok("queued", 5, attempts=0, claimed_by=None), person="maria"),
     ],
+    "a claim takes back a dead lease, and a look still sees the task as it was before": [
+        ADDED,
+        CLAIMED,
+        EXPIRED._replace(ended=1_120, clock=1_101),
+        call("1110-1115 eve show", ok("claimed", 2)),
+    ],
     "a heartbeat moves the end of the lease": [
         ADDED,
         CLAIMED,

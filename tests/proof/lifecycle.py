@@ -131,19 +131,23 @@ def outcomes(state: State, call: Call) -> Iterator[Outcome]:
 
 
 def by_itself(state: State, *, archives: bool) -> Iterator[State]:
-    """List what may happen to a task without any call on it: expiry, and the archive where somebody archives."""
+    """List what may happen to a task without any call on it: expiry, and the archive where somebody archives.
+
+    An expiry can be part of the transaction of the claim that follows it. So it reads the clock no earlier than any
+    write, but a look may come between that and the claim.
+    """
     if state.status in LEASED:
-        over, now = state.attempts >= state.budget, max(state.now, state.ends[0])
+        over, clock = state.attempts >= state.budget, max(state.clock, state.ends[0])
         yield state._replace(
             status="failed" if over else "queued",
             holder=state.holder if over else None,
             token=None,
             version=state.version + 1,
-            now=now,
-            clock=now,
+            now=max(state.now, clock),
+            clock=clock,
         )
     if archives and state.status in FINAL and not state.archived:
-        yield state._replace(archived=True, version=state.version + 1, clock=state.now)
+        yield state._replace(archived=True, version=state.version + 1)
 
 
 def fitting(outcome: Outcome, call: Call) -> State | None:
