@@ -446,6 +446,12 @@ def test_an_event_outside_its_call_is_found() -> None:
     assert "outside the call" in found(entries, [*events[:3], {**events[3], "at": AT.format(300)}])
 
 
+def test_a_backup_must_hold_what_was_told_before_it_and_no_more() -> None:
+    entries, events = history()
+    assert Ledger(entries, events).told_before(START + 36, events[2:]) == events[2:]
+    assert Ledger(entries, events).told_before(START + 35, events[2:]) == events[2:3]
+
+
 def test_an_event_of_another_kind_or_on_another_task_than_told_is_found() -> None:
     entries, events = history()
     assert "another event than that of the verb" in found(entries, [*events[:3], {**events[3], "kind": "approved"}])

@@ -123,6 +123,17 @@ class Ledger:
             return bool(entry.args.get("noted"))
         return entry.verb not in ("show", "comment") and (entry.answer or {}).get("created") is not False
 
+    def told_before(self, begun: int, events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those of some events of which a caller had been told before an instant.
+
+        What an event says of the time is no measure: it was read before the transaction ended, which may take long.
+        """
+        return [
+            event
+            for event in events
+            if any(entry.accepted and entry.ended < begun for entry in self.groups.get(mark_of(event) or "", ()))
+        ]
+
     # What must be true of the history itself
 
     def violations(self) -> Iterator[str]:

@@ -16,7 +16,7 @@ import agent_task_board
 from agent_task_board import Board, __version__
 from tests.proof.checker import linearizable
 from tests.proof.clients import environment
-from tests.proof.journal import Entry, clock, instant, read_all, told
+from tests.proof.journal import Entry, clock, read_all, told
 from tests.proof.ledger import Ledger
 from tests.proof.mayhem import CHORES, Mayhem
 
@@ -90,7 +90,7 @@ def check(
             violations.append(f"task {task}: {verdict.why}")
     violations += _doctor(directory / "data", source)
     for number, (begun, backup) in enumerate(list(backups)[-1:]):
-        violations += _restored(backup, begun, directory / f"restored-{number}", events, source)
+        violations += _restored(backup, begun, directory / f"restored-{number}", ledger, source)
     counts = {
         "calls": len(entries),
         **{f"calls over {name}": count for name, count in _count(entry.surface for entry in entries).items()},
@@ -147,15 +147,15 @@ def _doctor(data_dir: Path, source: Path) -> list[str]:
     return [f"doctor of {data_dir.name} ends with {ran.returncode}: {ran.stdout[-4_000:].decode()}"]
 
 
-def _restored(backup: dict[str, Any], begun: int, place: Path, events: list[dict[str, Any]], source: Path) -> list[str]:
+def _restored(backup: dict[str, Any], begun: int, place: Path, ledger: Ledger, source: Path) -> list[str]:
     """Say what a backup lacks: it holds everything that was told before it was called for, and nothing else."""
     ran = _atb(source, "restore", backup["path"], "--data-dir", str(place))
     if ran.returncode != 0:
         return [f"restore ends with {ran.returncode}: {ran.stdout[-4_000:].decode()}"]
-    found = _events(place)
+    found, events = _events(place), list(ledger.events)
     if found != events[: len(found)]:
         return [f"the backup {backup['path']} has another history than the board"]
-    missing = [event for event in events[len(found) :] if instant(event["at"]) < begun]
+    missing = ledger.told_before(begun, events[len(found) :])
     return [f"the backup lacks {event}" for event in missing[:3]] + _doctor(place, source)
 
 
