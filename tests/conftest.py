@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 LONGEST = """
-test_readme test_browser test_browser_views test_browser_trouble test_processes test_crash test_mcp_wire test_mcp
-test_setup
+test_readme test_proof test_browser test_browser_views test_browser_trouble test_processes test_crash test_mcp_wire
+test_mcp test_setup
 """.split()
 """Files that take long; begun first, they do not keep one worker busy at the end while the other has nothing to do."""
 

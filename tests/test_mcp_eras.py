@@ -159,7 +159,7 @@ def test_each_request_is_by_whom_it_says_and_a_name_stays_as_long_as_the_process
 
 def test_requests_of_two_clients_at_once_are_not_mixed_up(tmp_path: Path) -> None:
     with started(tmp_path) as client, open_board(tmp_path / "data") as board:
-        board.make()
+        board.create()
         calls = {}
         with locked(tmp_path):
             for number in range(12):
