@@ -348,7 +348,7 @@ def test_hints_speak_of_tools_and_not_of_the_command_line(call: Call, board: Boa
 @pytest.mark.parametrize(("said", "here"), HINTS.items())
 def test_hint_that_is_worded_for_the_command_line_is_still_said_there(said: str, here: str) -> None:
     folder = Path(agent_task_board.__file__).parent
-    assert any(f'"{said}"' in file.read_text() for file in folder.glob("*.py"))
+    assert any(f'"{said}"' in file.read_text() for file in folder.rglob("*.py"))
     assert not re.search(r"\batb\b|`", here)
 
 

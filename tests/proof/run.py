@@ -56,7 +56,7 @@ def prove(
     """
     compileall.compile_dir(source, quiet=2)
     with Board(directory / "data") as board:
-        board.make()
+        board.create()
     mayhem = Mayhem(
         directory, seed=seed, seconds=seconds, source=source, callers=callers, servers=servers, chores=chores,
         kill_every=kill_every, freeze_every=freeze_every,

@@ -237,7 +237,7 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
     except (ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
         raise InvalidInput(
             f"after: {cursor[:60]!r} is not a cursor of a list by {order}",
-            hint="Give the previous page's `next`, and list in the same order.",
+            hint="Give the cursor that the previous page ended with, and list in the same order.",
             field="after",
         ) from None
 

@@ -27,7 +27,6 @@ _NAMED_HERE = {"id": "task_id"}
 HELD_BEFORE = "If you claimed it under another name, as before a restart, pass that name as agent; else choose another."
 """What to do about a task that one cannot resume since somebody else holds it."""
 HINTS = {
-    "Use `release` to put it back.": "Use release_task to put it back.",
     "Run `atb tick` once: it brings the board up to date.": "Any tool that writes brings it up to date, as claim_task.",
 }
 """Hints that the service words for the command line, as they read here."""
