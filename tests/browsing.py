@@ -41,8 +41,6 @@ DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PATIENCE = 20_000
 """Milliseconds after which something that should have come is taken for lost."""
-SOON = 3_000
-"""Milliseconds for what the page promises within one second."""
 
 OURS = ("/static/", "/api/")
 """Where the page may send requests to, besides ``/`` and ``/healthz`` of its own server."""
