@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from agent_task_board import Actor, snapshot
 from agent_task_board.model import STATUSES
@@ -1487,6 +1486,8 @@ def test_every_line_of_shell_in_the_documentation_works(line: str, tmp_path: Pat
 
 
 def test_openapi_is_valid_and_made_from_the_routes(api: Client, server: InThread) -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator
+
     served = json.loads(api.fetch("GET", "/api/openapi.json").content)
     OpenAPIV31SpecValidator(served).validate()
     assert served == openapi.description(server.url.rstrip("/"))
