@@ -184,7 +184,7 @@ def test_people_only_verbs_refuse_whoever_says_or_showed_to_be_an_agent(terminal
 @pytest.fixture
 def locked(terminal: Terminal) -> Iterator[Terminal]:
     """Yield a terminal whose board another program has locked for writing."""
-    terminal.write("atb.toml", 'busy_timeout = "1s"\n')
+    terminal.write("atb.toml", 'busy_timeout = "0s"\n')
     terminal.add()
     other = sqlite3.connect(terminal.directory / "data" / "tasks.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -83,8 +83,9 @@ def no_more_than(before: tuple[int, int]) -> bool:
 
 @pytest.mark.parametrize("held", [FILES[:1], FILES[1:], FILES], ids="-".join)
 def test_a_stopped_holder_delays_another_writer_but_does_not_stop_it(
-    tmp_path: Path, holder: Stage, held: tuple[str, ...]
+    tmp_path: Path, holder: Stage, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(turnstile, "PATIENCE", 0.1)
     board = open_board(tmp_path)
     board.add("before")
     hold_and_stop(holder, *(tmp_path / name for name in held))
