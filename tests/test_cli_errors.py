@@ -312,6 +312,7 @@ REFUSED_BY_FIELD = {
     "add|t|--claim": "agent",
     "add|t|--lease|5m": "lease",
     f"add|t|--claim|{ADA}|--lease|8d": "lease",
+    "claim": "agent",
     "claim|--agent|NONE": "agent",
     f"claim|{ADA}|--lease|soon": "lease",
     f"claim|{ADA}|--queue|": "queue",
@@ -319,7 +320,9 @@ REFUSED_BY_FIELD = {
     f"claim|{ADA}|--if-status|done": "if_status",
     f"claim|ID|{ADA}|--comment|LONG": "comment",
     f"claim|{ADA}|--request-id|a\nb": "request_id",
+    "resume|HELD": "agent",
     "resume|HELD|--agent|none": "agent",
+    "heartbeat|HELD": "token",
     f"resume|HELD|{ADA}|--lease|8d": "lease",
     f"heartbeat|HELD|--token|{'0' * 201}": "token",
     f"heartbeat|{HELD}|--progress|101": "progress",
@@ -368,8 +371,8 @@ REFUSED_BY_FIELD = {
 
 REFUSED_BY_THE_COMMAND_LINE = {
     "words that are missing, too many or unknown": [
-        *("add", "add|t|t", "add|t|--body", "add|t|--body|b|--body-file|latin", "claim", f"claim|ID|REVIEW|{ADA}"),
-        *(f"claim||{ADA}", f"claim|ID|{ADA}|--queue|default", "resume|HELD", "heartbeat|HELD", f"fail|{HELD}"),
+        *("add", "add|t|t", "add|t|--body", "add|t|--body|b|--body-file|latin", f"claim|ID|REVIEW|{ADA}"),
+        *(f"claim||{ADA}", f"claim|ID|{ADA}|--queue|default", f"fail|{HELD}"),
         *(f"heartbeat|{HELD}|--note|a|--note-file|latin", f"fail|{HELD}|--error|e|--error-file|long"),
         *(f"fail|{HELD}|--error|e|--retry-in|5m|--no-retry", f"handoff|{HELD}", "approve", "reject|REVIEW"),
         *("reassign|HELD", "comment|ID", "update|ID", "update|ID|--if-status|queued", "update|ID|--status|done"),
