@@ -22,7 +22,7 @@ from tests import showcase
 from tests.serving import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page
@@ -41,8 +41,6 @@ DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PATIENCE = 20_000
 """Milliseconds after which something that should have come is taken for lost."""
-SOON = 3_000
-"""Milliseconds for what the page promises within one second."""
 
 OURS = ("/static/", "/api/")
 """Where the page may send requests to, besides ``/`` and ``/healthz`` of its own server."""
@@ -76,7 +74,7 @@ def chromium() -> Iterator[Browser]:
         raise MissingBrowserError("the Python package playwright is not installed") from None
     path = CHROMIUM or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        raise MissingBrowserError(f"none of {', '.join(NAMES)} is on the path, and ATB_CHROMIUM names none")
+        raise MissingBrowserError("no Chromium; install the package chromium, or let ATB_CHROMIUM name a browser")
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
@@ -110,11 +108,23 @@ def axe() -> str:
     return str(Axe().axe_script)
 
 
+LEFT_OUT = "tests of the page left out: "
+
+
 def do_without(reason: str) -> NoReturn:
     """Skip the test, or fail it where nothing may be missing."""
     if REQUIRED:
         pytest.fail(reason)
-    pytest.skip(reason)
+    pytest.skip(LEFT_OUT + reason)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let all tests that are left out be so in one place: pytest then sums them up in one line."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and LEFT_OUT in report.longrepr[2]:
+        report.longrepr = (__file__, 1, report.longrepr[2].removeprefix("Skipped: "))
+    return report
 
 
 class Visit:

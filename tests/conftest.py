@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import agent_task_board
 from tests.support import Clock, open_board
@@ -19,19 +20,52 @@ if TYPE_CHECKING:
     from agent_task_board import Board
 
 
-LONGEST = """
-test_readme test_proof test_browser test_browser_views test_browser_trouble test_processes test_crash test_mcp_wire
-test_mcp test_setup
-""".split()
-"""Files that take long; begun first, they do not keep one worker busy at the end while the other has nothing to do."""
+settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")  # a busy machine is no fault of the code
+
+FIRST = """
+test_readme test_proof test_crash test_http_wire test_browser test_cli test_browser_views test_http_api test_mcp_wire
+test_browser_trouble test_documents test_processes test_backup test_demo test_cli_errors test_openapi test_turnstile
+"""
+"""Files that take long, those with many short tests among them: begun first, they do not keep one worker busy at the
+end while the others have nothing to do, and dots appear from the beginning."""
 
 
-def pytest_configure() -> None:
+class Progress:
+    """Says at once what is coming: with several workers, pytest itself is silent until each has read every file."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_told = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Say how long it takes, where everything is asked for."""
+        if self._config.args_source == pytest.Config.ArgsSource.TESTPATHS and not self._config.option.keyword:
+            self._say("about four minutes on two idle processors; one dot is one test that passed")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Say how many tests there are, as soon as one worker knows."""
+        if not self._is_told:
+            self._is_told = True
+            self._say(f"{len(ids):,} tests")
+
+    def _say(self, text: str) -> None:
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(text)
+            reporter.flush()
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C reach the processes that tests start, also where this one was told to ignore it; compile the sources.
 
     A fresh clone has no bytecode, and where none is to be written each of thousands of processes would make its own.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(Progress(config), "progress")
         compileall.compile_dir(Path(__file__).parent, quiet=2)
         compileall.compile_dir(Path(agent_task_board.__file__).parent, quiet=2)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -44,9 +78,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
-    order = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(Path(item.path).stem, len(LONGEST)))
+    """Put the files first that are to come first."""
+    order = {name: place for place, name in enumerate(FIRST.split())}
+    items.sort(key=lambda item: order.get(Path(item.path).stem, len(order)))
 
 
 @pytest.fixture(autouse=True)

@@ -132,36 +132,22 @@ WITH_TASK: dict[str, dict[str, Any]] = {
 }
 """Every verb that takes a task, and what it needs beside."""
 
-LONG = {"title": 501, "assignee": 101, "queue": 101, "dedupe_key": 201, "body": 200_001}
-"""Lengths that are one too many."""
-
 ANY_VALUES: tuple[Any, ...] = (0, False, "text", [], {}, [[1]], 1.5, -(2**63), "")
 
-_BAD_FIELDS: tuple[tuple[str, Any], ...] = (
-    *((field, "x" * length) for field, length in LONG.items()),
-    ("title", ""),
-    ("title", "   "),
-    ("title", "two\nlines"),
-    ("title", "bell\x07"),
-    ("queue", "tab\there"),
-    ("assignee", "two\nlines"),
-    ("priority", 1_000_001),
-    ("priority", -1_000_001),
-    ("due_at", "tomorrow"),
-    ("due_at", "2026-13-01"),
-    ("not_before", "soon"),
-    ("not_before", "2026-12-01T25:00:00"),
-    ("tags", ["x" * 65]),
-    ("tags", ["two\nlines"]),
-    ("tags", [f"tag {number}" for number in range(51)]),
-    ("params", [1, 2]),
-    ("params", "text"),
-    ("params", {"large": 2**63}),
-    ("max_attempts", 0),
-    ("max_attempts", 1_001),
-    ("dedupe_key", "two\nlines"),
-)
-"""Values that neither add nor update takes."""
+_BAD_FIELDS: dict[str, Any] = {
+    "title": "two\nlines",
+    "body": "x" * 200_001,
+    "queue": "x" * 101,
+    "priority": 1_000_001,
+    "assignee": "two\nlines",
+    "due_at": "tomorrow",
+    "not_before": "2026-12-01T25:00:00",
+    "tags": ["x" * 65],
+    "params": [1, 2],
+    "dedupe_key": "x" * 201,
+    "max_attempts": 0,
+}
+"""A value of each field that neither add nor update takes: the limits themselves are held by ``test_inputs.py``."""
 
 SCENARIOS: dict[str, tuple[Step, ...]] = {
     # The way of a task
@@ -668,7 +654,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
             *(do(verb, task=task, **needs).refused("not_found", field="id") for task in (NOWHERE, "ZZZZ")),
             *(
                 do(verb, task=task, **needs).refused("invalid_input", field="id")
-                for task in ("abc", "not an id", "0" * 27, "8" * 26, "ä" * 30, "x" * 101)
+                for task in ("abc", "8" * 26, "x" * 101)
             ),
         )
     ),
@@ -691,7 +677,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
     "a new task is refused by the name of a bad field": (
         *(
             do("add", **{"title": "Task A", field: value}).refused("invalid_input", field=field)
-            for field, value in _BAD_FIELDS
+            for field, value in _BAD_FIELDS.items()
         ),
         do("list").gives({"tasks": []}),
     ),
@@ -699,7 +685,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         ADD_A,
         *(
             do("update", **{"task": "@a", field: value}).refused("invalid_input", field=field)
-            for field, value in _BAD_FIELDS
+            for field, value in _BAD_FIELDS.items()
         ),
         do("show", task="@a").gives({"task.version": 1}),
     ),
@@ -707,7 +693,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         ADD_A,
         *(
             do("claim", task="@a", agent="ada", lease=lease).refused("invalid_input", field="lease")
-            for lease in ("0s", "8d", "soon", "-5", "", "1e3", "1 hour")
+            for lease in ("8d", "soon", "")
         ),
         HOLD_A,
         do("heartbeat", task="@a", token=TOKEN, lease="999d").refused("invalid_input", field="lease"),

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +28,7 @@ from agent_task_board.service import Board
 from agent_task_board.web.server import Server
 from tests.command_line import PASSED_ON, read_envelope
 from tests.support import MARIA
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     from agent_task_board.identity import Actor
     from agent_task_board.web.connection import Connection
-
-LIMIT = 60.0
-"""Seconds after which something that should have come is taken for lost."""
 
 
 class Answer(NamedTuple):
@@ -402,14 +399,6 @@ def process(
             popen.wait()
             if popen.stdout is not None:
                 popen.stdout.close()
-
-
-def eventually(look: Callable[[], object], what: str = "it") -> None:
-    """Look until something is true; an assertion fails when it never becomes so."""
-    deadline = time.monotonic() + LIMIT
-    while not look():
-        assert time.monotonic() < deadline, f"{what} does not happen"
-        time.sleep(0.01)
 
 
 def _whole(file: Any) -> str:

@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 from agent_task_board import instants
-from tests.browsing import SOON, card, column, expect, expect_page, task_page
+from tests.browsing import card, column, expect, expect_page, task_page
 from tests.command_line import Terminal
-from tests.serving import eventually
 from tests.support import Clock, bring_to, hold, last_event, open_board, refused
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,14 +44,14 @@ def test_a_claim_by_another_process_shows_as_a_live_card_without_a_reload(
     page.evaluate("window.loadedOnce = true")
     answer = Terminal(tmp_path).process("claim", "--agent", "ada", "--data-dir", str(tmp_path / "data"))
     live = card(column(page, "in_progress"), "Write the parser")
-    expect(live).to_be_visible(timeout=SOON)
+    expect(live).to_be_visible()
     expect(live).to_contain_text("ada")
     expect(column(page, "queued").locator("atb-card")).to_have_count(0)
 
     lease = answer.data["lease"]
     server.board.heartbeat(answer.data["task"]["id"], lease["token"], progress=40, note="grammar written")
-    expect(live.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40", timeout=SOON)
-    expect(live).to_contain_text("grammar written", timeout=SOON)
+    expect(live.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
+    expect(live).to_contain_text("grammar written")
     assert page.evaluate("window.loadedOnce")
 
 
@@ -232,7 +232,7 @@ def test_a_comment_is_written_and_read_as_markdown(server: InThread, visit: Visi
     expect(comments.locator("strong")).to_have_text("this")
     expect(box).to_have_value("")
     server.board.comment(task.id, "Seen.")
-    expect(comments).to_contain_text("Seen.", timeout=SOON)
+    expect(comments).to_contain_text("Seen.")
     assert last_event(server.board, task.id)["data"]["text"] == "Seen."
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browsing import DESKTOP, PHONE, card, column, expect, expect_query, go, task_page
-from tests.serving import eventually
 from tests.support import bring_to, hold, last_event
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from agent_task_board.cli import find, parsing
 from tests.command_line import COMMANDS, LIMIT, LONG_KEYS, TASK_KEYS, Terminal
 from tests.compact_reader import read
 from tests.support import MARIA
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -1253,22 +1253,20 @@ def test_ctrl_c_exits_with_130_and_changes_nothing(terminal: Terminal) -> None:
 
 def reader_of(pipe: Path, process: subprocess.Popen[bytes]) -> int:
     """Open a pipe for writing as soon as the process has opened it for reading."""
-    deadline = time.monotonic() + LIMIT
-    while True:
+
+    def opened() -> int | None:
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # nobody reads yet
             assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+            return None
+
+    return eventually(opened, "the reading") or 0
 
 
 def wait_until_read(writer: int) -> None:
     """Wait until whoever reads a pipe has taken all that was written to it."""
-    deadline = time.monotonic() + LIMIT
-    while fcntl.ioctl(writer, termios.FIONREAD, bytes(4)) != bytes(4):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: fcntl.ioctl(writer, termios.FIONREAD, bytes(4)) == bytes(4), "the reading")
 
 
 @pytest.fixture

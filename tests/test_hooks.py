@@ -26,8 +26,9 @@ from agent_task_board.settings import Hooks
 from agent_task_board.storage import turnstile
 from tests.command_line import Terminal
 from tests.processes import Stage, exit_code, in_fork, kill_after, run_together
-from tests.serving import eventually, process, serving
+from tests.serving import process, serving
 from tests.support import MARIA, Clock, bring_to, everything, hold, kinds, open_board, refused
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
-from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from agent_task_board import Actor
 from agent_task_board.board import snapshot
@@ -296,7 +295,7 @@ SAMPLES = {
 EMPTY = {"boolean": False, "integer": 0, "number": 0.0, "string": "", "array": [], "object": {}}
 
 
-def bad_values(schema: dict[str, Any]) -> Iterator[Any]:
+def bad_values(schema: dict[str, Any], *, limits: bool) -> Iterator[Any]:
     """Yield values that a schema forbids: other types, and just beyond each limit."""
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
@@ -307,6 +306,8 @@ def bad_values(schema: dict[str, Any]) -> Iterator[Any]:
             yield EMPTY[kind]  # what Python takes for false is no less wrong
     if "enum" in schema or "const" in schema:
         yield from ("open", "", 5, ["queued"])
+    if not limits:
+        return
     if "maximum" in schema:
         yield from (schema["minimum"] - 1, schema["maximum"] + 1)
     if "string" in kinds and "maxLength" in schema:
@@ -319,12 +320,16 @@ def bad_values(schema: dict[str, Any]) -> Iterator[Any]:
         yield [f"{number:026}" for number in range(schema["maxItems"] + 1)]
 
 
+FIRST = {(name, id(schema)): route for route in reversed(WRITES) for name, (schema, _) in route.fields().items()}
+"""The first route of each field of a body: its limits are tried there alone, what is of another type everywhere."""
+
+
 @pytest.mark.parametrize("route", WRITES, ids=name_of)
 def test_a_value_that_the_schema_forbids_is_refused_by_name(api: Client, server: InThread, route: Route) -> None:
     path = route.path.replace("{id}", add(api))
     before = everything(server.board)
     for name, (schema, _) in route.fields().items():
-        for value in bad_values(schema):
+        for value in bad_values(schema, limits=FIRST[name, id(schema)] == route):
             body = {**body_of(route), name: value}
             if name == "lease" and route.path == "/api/tasks":
                 body |= {"claim": True, "agent": "ada"}
@@ -386,24 +391,15 @@ def test_a_body_that_is_no_json_object_is_refused(api: Client, content: bytes) -
     assert api.data("GET", "/api/tasks")["tasks"] == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        b"NaN", b"Infinity", b"-Infinity", b'{"a": 1, "a": 2}', rb'"\ud800"', b"9223372036854775808", b"9" * 5_000,
-        b"[" * 101 + b"]" * 101, rb'{"\udfff": 1}', b"1e999",
-    ],
-)  # fmt: skip
 @pytest.mark.parametrize("field", ["params", "result"])
-def test_json_that_the_board_cannot_hold_is_refused_by_the_name_of_its_field(
-    api: Client, field: str, value: bytes
-) -> None:
+def test_json_that_the_board_cannot_hold_is_refused_by_the_name_of_its_field(api: Client, field: str) -> None:
     task = add(api)
     path = "/api/tasks" if field == "params" else f"/api/tasks/{task}/complete"
     needs = b'"title": "x"' if field == "params" else f'"token": "{claim(api, task)}"'.encode()
-    answer = api.fetch("POST", path, b'{%s, %s: {"deep": %s}}' % (needs, json.dumps(field).encode(), value))
-
-    assert (answer.status, answer.code) == (400, "invalid_input")
-    assert answer.envelope["error"]["details"]["field"] == field
+    for value in (b"NaN", b'{"a": 1, "a": 2}', rb'"\ud800"', b"9" * 5_000, b"[" * 101 + b"]" * 101):
+        answer = api.fetch("POST", path, b'{%s, %s: {"deep": %s}}' % (needs, json.dumps(field).encode(), value))
+        assert (answer.status, answer.code) == (400, "invalid_input"), value[:80]
+        assert answer.envelope["error"]["details"]["field"] == field, value[:80]
     assert len(api.data("GET", "/api/tasks")["tasks"]) == 1
 
 
@@ -1491,6 +1487,8 @@ def test_every_line_of_shell_in_the_documentation_works(line: str, tmp_path: Pat
 
 
 def test_openapi_is_valid_and_made_from_the_routes(api: Client, server: InThread) -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator
+
     served = json.loads(api.fetch("GET", "/api/openapi.json").content)
     OpenAPIV31SpecValidator(served).validate()
     assert served == openapi.description(server.url.rstrip("/"))

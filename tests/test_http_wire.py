@@ -24,8 +24,9 @@ from agent_task_board.web import pages, routes, stream, wire
 from agent_task_board.web import server as web_server
 from agent_task_board.web.connection import Connection
 from tests.command_line import Terminal
-from tests.serving import LIMIT, Answer, InThread, Wire, eventually, process, serving
+from tests.serving import Answer, InThread, Wire, process, serving
 from tests.support import MARIA, bring_to, hold, refused
+from tests.waiting import LIMIT, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -753,11 +754,11 @@ def test_a_header_without_an_end_is_refused_while_it_comes(server: InThread) -> 
 
 def test_a_header_field_cannot_keep_the_server_busy() -> None:
     """A value of spaces with a control character at its end was once tried at every space anew."""
-    head = b"GET / HTTP/1.1\r\nX:" + b" " * 14_000 + b"\0"
+    head = b"GET / HTTP/1.1\r\nX:" + b" " * 40_000 + b"\0"
     before = time.process_time()
     with refused("invalid_input"):
         wire.parse_head(head)
-    assert time.process_time() - before < 0.25  # it takes a fraction of a millisecond, and took seconds
+    assert time.process_time() - before < 5  # it takes a millisecond, and took half a minute
 
 
 # Methods
@@ -891,10 +892,12 @@ def test_no_traceback_and_no_path_leaves_the_process(own: InThread, monkeypatch:
 
 def _trickle(client: Wire, byte: bytes) -> None:
     """Send one byte again and again, until an answer comes; each would start the server's clock anew, if it could."""
-    deadline = time.monotonic() + 15
-    while not select.select([client.socket], [], [], 0.01)[0]:
-        assert time.monotonic() < deadline, "the server waits for ever"
+
+    def is_answered() -> bool:
         client.send(byte)
+        return bool(select.select([client.socket], [], [], 0)[0])
+
+    eventually(is_answered, "the end of the server's patience")
 
 
 @pytest.mark.parametrize("is_trickling", [False, True])
@@ -931,12 +934,13 @@ def test_a_body_that_does_not_come_in_time_is_408_and_its_rest_never_taken_for_a
 
 
 def test_an_idle_connection_is_closed_without_a_word(own: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "IDLE_TIMEOUT", 0.1)
-    with own.wire() as client:
-        assert client.is_closed()
     with own.wire() as client:
         assert client.get("/healthz").status == 200
+        monkeypatch.setattr(wire, "IDLE_TIMEOUT", 0.1)
+        assert client.get("/healthz").status == 200  # it waits for this one already, for a minute
         assert client.is_closed()
+    with own.wire() as silent:
+        assert silent.is_closed()
     assert own.log == []
 
 
@@ -991,25 +995,18 @@ def test_a_client_that_does_not_read_its_answer_is_left(own: InThread, monkeypat
 # Many clients
 
 
-def test_300_half_open_connections_do_not_keep_the_board_from_answering(tmp_path: Path) -> None:
-    halves = [
-        b"",
-        b"GET / HTTP/1.1\r\nHost: ",
-        b"POST /api/tasks HTTP/1.1\r\nHOSTContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
-    ]
+def test_300_half_open_connections_do_not_keep_the_board_from_answering(
+    own: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "HEADER_TIME", 10 * LIMIT)  # whoever had to wait for them would wait too long
+    monkeypatch.setattr(wire, "BODY_TIME", 10 * LIMIT)
+    halves = [b"", b"GET / HTTP/1.1\r\nHost: ", write(JSON, b"Content-Length: 500") + b"{"]
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(process(tmp_path / "data"))
-        host = f"Host: 127.0.0.1:{server.port}\r\n".encode()
         for number in range(300):
-            stack.enter_context(server.wire()).send(halves[number % 3].replace(b"HOST", host))
-        times = []
-        for _ in range(3):  # the machine may have been busy with something else
-            before = time.monotonic()
-            with server.wire() as client:
-                assert client.get("/api/board").status == 200
-            times.append(time.monotonic() - before)
-        assert min(times) < 1.0, times
-        assert server.errors == ""
+            _enter(own, stack, halves[number % 3])
+        with own.wire() as client:
+            assert client.get("/api/board").status == 200
+    assert own.log == []
 
 
 def test_hundreds_of_connections_that_all_wrote_fit_into_the_usual_number_of_files(tmp_path: Path) -> None:
@@ -1262,7 +1259,7 @@ def test_a_signal_ends_the_process_at_once_whatever_is_connected(
         idle[3].send(b"GET / HTTP/1.1\r\nX: ")
         before = time.monotonic()
         assert server.stop(how) == code
-        assert time.monotonic() - before < 10  # idle connections and streams would hold it for a minute, or for ever
+        assert time.monotonic() - before < 45  # idle connections and streams would hold it for a minute, or for ever
         for client in (*streams, *idle):
             client.rest()
         assert server.errors == ""

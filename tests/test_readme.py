@@ -42,20 +42,25 @@ def without_numbers(sentences: list[str]) -> list[str]:
     return [re.sub(r"\d+", "N", sentence) for sentence in sentences]
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """Return a fresh copy of the checkout, as a clone of it would be."""
-    target = tmp_path / "clone"
+def copy_to(target: Path) -> Path:
+    """Make a fresh copy of the checkout, as a clone of it would be."""
     for path in files_of_checkout():
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / path, target / path)
     return target
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the clone in which both commands are pasted, one after the other, as a reader of the page would."""
+    return copy_to(tmp_path_factory.mktemp("readme") / "clone")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of a user who has just come: a new home, and `python3` is the Python under test."""
-    home, programs = tmp_path / "home", tmp_path / "programs"
+    place = tmp_path_factory.mktemp("machine")
+    home, programs = place / "home", place / "programs"
     home.mkdir()
     programs.mkdir()
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
@@ -72,10 +77,10 @@ def paste(script: str, where: Path, environment: dict[str, str], limit: int) -> 
     )
 
 
-def test_first_command_sets_up_from_nothing_and_ends_in_the_proof(copy: Path, machine: dict[str, str]) -> None:
+def test_first_command_sets_up_from_nothing_and_ends_in_the_proof(clone: Path, machine: dict[str, str]) -> None:
     command = marked("demo")
     assert command == "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/atb demo"
-    done = paste(command, copy, machine, INSTALL)
+    done = paste(command, clone, machine, INSTALL)
     assert done.returncode == 0, done.stderr[-3_000:]
     answer = parse_json(done.stdout, "answer")
     try:
@@ -93,21 +98,21 @@ def test_first_command_sets_up_from_nothing_and_ends_in_the_proof(copy: Path, ma
         )
     finally:
         shutil.rmtree(answer["data"]["directory"])
-    assert not (copy / "data").exists()
+    assert not (clone / "data").exists()
 
 
-def test_second_command_installs_what_the_tests_need_and_runs_them(copy: Path, machine: dict[str, str]) -> None:
+def test_second_command_installs_what_the_tests_need_and_runs_them(clone: Path, machine: dict[str, str]) -> None:
     command = marked("tests")
     assert command == "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]' && .venv/bin/pytest -q"
     if command == PASTED:  # `.ci/run` pasted it, in a clone: this very run is what came of it
         assert os.path.samefile(sys.prefix, ROOT / ".venv")
         return
-    done = paste(command, copy, {**machine, "PYTEST_ADDOPTS": SMALL}, INSTALL)
+    done = paste(command, clone, {**machine, "PYTEST_ADDOPTS": SMALL}, INSTALL)
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
     assert re.search(r"^\d+ passed", done.stdout, re.MULTILINE), done.stdout
     # The same environment has the tools of the other commands that the README names.
     tools = ". .venv/bin/activate && ruff check . && ruff format --check . && pytest -q --cov=agent_task_board"
-    done = paste(tools, copy, {**machine, "PYTEST_ADDOPTS": SMALL}, INSTALL)
+    done = paste(tools, clone, {**machine, "PYTEST_ADDOPTS": f"{SMALL} -n 0"}, INSTALL)
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
     assert "TOTAL" in done.stdout
     for tool in tools.split(" && ")[1:]:
@@ -218,9 +223,9 @@ def marked_block(marker: str, language: str) -> str:
     return str(found[0])
 
 
-def test_recipe_against_toothless_tests_does_find_its_target(copy: Path, shell: dict[str, str]) -> None:
+def test_recipe_against_toothless_tests_does_find_its_target(tmp_path: Path, shell: dict[str, str]) -> None:
     recipe = next(block for block in blocks("AGENTS.md", "sh") if "sed -i" in block)
     breaking, running = recipe.splitlines()[1:3]
-    done = paste(f"{breaking}\n{running} -x", copy, shell, 300)
+    done = paste(f"{breaking}\n{running} -x -n 0", copy_to(tmp_path / "clone"), shell, 300)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"^FAILED tests/test_expiry", done.stdout, re.MULTILINE)

@@ -325,7 +325,9 @@ class Claiming(Core):
             if not receipt.replayed:
                 if before["claimed_by"] == to:
                     raise InvalidInput(
-                        f"to: {to} already holds the task", hint="Release the task to return it to the queue.", field="to"
+                        f"to: {to} already holds the task",
+                        hint="Release the task to return it to the queue.",
+                        field="to",
                     )
                 tx.register_agent(to)
             return receipt
