@@ -1,4 +1,4 @@
-"""The commands that keep a board for long: archive, unarchive, backup, restore, doctor."""
+"""The commands for backup and archive: archive, unarchive, backup, restore, doctor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def _archive_arguments(parser: Parser) -> None:
-    parser.option("--older-than", "LENGTH", "how long ago they were finished, such as 30d", required=True)
-    parser.repeated("--status", "STATUS", "only tasks that are done, failed or cancelled; without it, all three")
-    parser.flag("--dry-run", "only say how many it would be")
+    parser.option("--older-than", "LENGTH", "archive tasks that finished at least this long ago, such as 30d", required=True)
+    parser.repeated("--status", "STATUS", "only tasks with this status: done, failed or cancelled (default: all three)")
+    parser.flag("--dry-run", "count the tasks, but archive nothing")
     parser.actor()
 
 
@@ -34,8 +34,8 @@ def _unarchive(call: Call) -> Reply:
 
 
 def _backup_arguments(parser: Parser) -> None:
-    parser.option("--output", "DIR", "where to put it (default: backups in the data directory)")
-    parser.whole("--keep", "afterwards, remove our oldest backups there until N are left")
+    parser.option("--output", "DIR", "write the backup to this directory (default: backups in the data directory)")
+    parser.whole("--keep", "then delete the oldest backups in that directory until N are left")
 
 
 def _backup(call: Call) -> Reply:
@@ -43,31 +43,31 @@ def _backup(call: Call) -> Reply:
 
 
 def _restore_arguments(parser: Parser) -> None:
-    parser.add_argument("zip", metavar="ZIP", help="the backup: what `atb backup` made")
+    parser.add_argument("zip", metavar="ZIP", help="the backup file, as created by `atb backup`")
 
 
 def _restore(call: Call) -> Reply:
     from ..storage.db import SCHEMA_VERSION
     from ..upkeep.restore import restore
 
-    made = restore(call.args.zip, call.config.data_dir)
-    warnings = [f"made a new board at {made['path']}"]
-    if made.pop("schema") < SCHEMA_VERSION:
-        warnings.append("it has an older schema; run `atb tick` there once to bring it up to date")
-    return Reply(made, warnings=warnings)
+    restored = restore(call.args.zip, call.config.data_dir)
+    warnings = [f"created a board at {restored['path']}"]
+    if restored.pop("schema") < SCHEMA_VERSION:
+        warnings.append("the board has an older schema; run `atb tick` on it once to migrate it")
+    return Reply(restored, warnings=warnings)
 
 
 def _doctor_arguments(parser: Parser) -> None:
-    parser.option("--fix", "NAME", "make the repair that a finding offers: counters, leftovers, permissions")
+    parser.option("--fix", "NAME", "make a repair that a finding suggests: counters, leftovers, permissions")
 
 
 def _doctor(call: Call) -> Reply:
     found = call.board.doctor(fix=call.args.fix, config=call.config.file)
     faults = [finding for finding in found["findings"] if finding["level"] == "error"]
     if faults:
-        said = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
-        raise Unusable(f"something is broken: {said}", hint=faults[0]["remedy"], **found)
-    missing = [] if call.board.exists() else [f"there is no board at {call.board.path} yet"]
+        messages = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
+        raise Unusable(f"the board has errors: {messages}", hint=faults[0]["remedy"], **found)
+    missing = [] if call.board.exists() else [f"no board found at {call.board.path}"]
     return Reply(found, page="doctor", warnings=missing)
 
 
@@ -75,45 +75,47 @@ COMMANDS = {
     "archive": Command(
         _archive,
         _archive_arguments,
-        "Put tasks out of sight that were finished long ago; nothing is deleted.",
-        "Lists, the board and claims leave archived tasks out; `atb show`, `atb events` and `atb list --search TEXT`\n"
-        "find them, and what depends on them still does. Works in small steps, beside others. `data` is {archived},\n"
-        "how many. With `archive_after` in the configuration `atb tick` does it by itself.",
+        "Archive tasks that finished long ago.",
+        "Nothing is deleted. Lists, the board and claims leave out archived tasks; `atb show`, `atb events` and\n"
+        "`atb list --search TEXT` still find them, and dependencies on them still count. The command works in small\n"
+        "steps while others use the board. `data` is {archived}, the number of tasks. If `archive_after` is set in\n"
+        "the configuration, `atb tick` archives automatically.",
         ("atb archive --older-than 30d --dry-run", "atb archive --older-than 90d --status done --status cancelled"),
     ),
     "unarchive": Command(
         _unarchive,
         _unarchive_arguments,
-        "Bring a task back from the archive.",
-        "Its status stays; its age counts anew, so that it is not archived again at once. A task that is not in the\n"
-        "archive is a conflict. `data` is {task}. `atb retry` brings a failed or cancelled task back, too.",
+        "Move a task back out of the archive.",
+        "The status stays. Its age counts from now, so that it is not archived again at once. Refused with `conflict`\n"
+        "(exit 4) if the task is not archived. `data` is {task}. `atb retry` also unarchives a failed or cancelled task.",
         ("atb unarchive 9F3K2A",),
     ),
     "backup": Command(
         _backup,
         _backup_arguments,
-        "Put the board as it is now into a ZIP.",
-        "Works beside any number of writers and keeps none waiting. The ZIP holds `tasks.db`, which was checked\n"
-        "and opens alone, and `metadata.json`. `data` is {path, tasks, events, sha256}; the digest is that of\n"
-        "`tasks.db`. With --keep also {removed}; only files named as ours are ever removed.",
+        "Back up the board to a ZIP file.",
+        "Safe while others write, and blocks nobody. The ZIP contains `tasks.db`, which is verified and usable on its\n"
+        "own, and `metadata.json`. `data` is {path, tasks, events, sha256}; the digest is that of `tasks.db`. With\n"
+        "--keep, `data` also has {removed}; only files with the name of a backup are ever deleted.",
         ("atb backup", "atb backup --output /srv/backups --keep 14"),
     ),
     "restore": Command(
         _restore,
         _restore_arguments,
-        "Make a new board of a backup.",
-        "The data directory must be empty or not there: a board in use is never touched. The backup is checked\n"
-        "first (members, sizes, SHA-256, integrity, schema), and the board appears whole or not at all. `data` is\n"
-        "{path, tasks, events}; `path` is the data directory.",
+        "Restore a backup into a new directory.",
+        "The data directory must be empty or missing, so that an existing board is never overwritten. The backup is\n"
+        "checked first (members, sizes, SHA-256, integrity, schema). The board is created completely or not at all.\n"
+        "`data` is {path, tasks, events}; `path` is the data directory.",
         ("atb restore /srv/backups/backup-20261130T061405Z.zip --data-dir restored",),
     ),
     "doctor": Command(
         _doctor,
         _doctor_arguments,
-        "Look the board over: file, history, counters, clock, disk.",
-        "`data` is {findings, healthy}; a finding has {check, level, message, remedy, fix}, its level is ok, note,\n"
-        "warning or error. An error is `unusable`, exit 8, with all findings in `details`. Writes nothing, unless\n"
-        "--fix names a repair that a finding offers; that comes after a backup, and `fixed` says what was done.",
+        "Check the board: file, history, counters, clock, disk.",
+        "`data` is {findings, healthy}. A finding has {check, level, message, remedy, fix}; the level is ok, note,\n"
+        "warning or error. If there is an error, the command is refused with `unusable` (exit 8), and `details` has\n"
+        "all findings. It is read-only unless --fix names a repair that a finding suggests: then it makes a backup\n"
+        "first, and `fixed` says what it did.",
         ("atb doctor --format table", "atb doctor --fix counters"),
     ),
 }
