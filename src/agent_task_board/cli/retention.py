@@ -1,8 +1,7 @@
-"""The commands for backup and archive: archive, unarchive, backup, restore, doctor."""
+"""The commands for backup and archive: archive, unarchive, backup, restore."""
 
 from __future__ import annotations
 
-from ..errors import Unusable
 from .command import Call, Command, Reply
 from .leases import receipt_reply
 
@@ -57,20 +56,6 @@ def _restore(call: Call) -> Reply:
     return Reply(restored, warnings=warnings)
 
 
-def _doctor_arguments(parser: Parser) -> None:
-    parser.option("--fix", "NAME", "make a repair that a finding suggests: counters, leftovers, permissions")
-
-
-def _doctor(call: Call) -> Reply:
-    found = call.board.doctor(fix=call.args.fix, config=call.config.file)
-    faults = [finding for finding in found["findings"] if finding["level"] == "error"]
-    if faults:
-        messages = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
-        raise Unusable(f"the board has errors: {messages}", hint=faults[0]["remedy"], **found)
-    missing = [] if call.board.exists() else [f"no board found at {call.board.path}"]
-    return Reply(found, page="doctor", warnings=missing)
-
-
 COMMANDS = {
     "archive": Command(
         _archive,
@@ -107,15 +92,5 @@ COMMANDS = {
         "checked first (members, sizes, SHA-256, integrity, schema). The board is created completely or not at all.\n"
         "`data` is {path, tasks, events}; `path` is the data directory.",
         ("atb restore /srv/backups/backup-20261130T061405Z.zip --data-dir restored",),
-    ),
-    "doctor": Command(
-        _doctor,
-        _doctor_arguments,
-        "Check the board: file, history, counters, clock, disk.",
-        "`data` is {findings, healthy}. A finding has {check, level, message, remedy, fix}; the level is ok, note,\n"
-        "warning or error. If there is an error, the command is refused with `unusable` (exit 8), and `details` has\n"
-        "all findings. It is read-only unless --fix names a repair that a finding suggests: then it makes a backup\n"
-        "first, and `fixed` says what it did.",
-        ("atb doctor --format table", "atb doctor --fix counters"),
     ),
 }
