@@ -108,9 +108,7 @@ def find(name: str) -> Command:
     if name not in MODULES:
         from .parsing import did_you_mean
 
-        raise InvalidInput(
-            f"unknown command: {name[:60]!r}", hint=did_you_mean(name, MODULES) or "See `atb --help`."
-        )
+        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=did_you_mean(name, MODULES) or "See `atb --help`.")
     module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
     command: Command = module.COMMANDS[name]
     return command

@@ -79,10 +79,11 @@ COMMANDS = {
         _hooks,
         _arguments,
         "Notify a command or webhook when a task changes state.",
-        "`list` shows the targets and the deliveries, newest first. `retry` makes a delivery due now, with a new set\n"
-        "of attempts. `test` sends a message to every target and stores nothing. `deliver` delivers what is due;\n"
-        "other commands and `atb tick` do this automatically. `data` is {targets, deliveries} for list, {retried} for\n"
-        "retry, {delivery, results} for test and {delivered} for deliver. docs/hooks.md explains how to enable hooks.",
+        "`list` shows the targets and the deliveries, newest first. `retry` makes a delivery due now, with a\n"
+        "new set of attempts. `test` sends a message to every target and stores nothing. `deliver` delivers\n"
+        "what is due; other commands and `atb tick` do this automatically. `data` is {targets, deliveries}\n"
+        "for list, {retried} for retry, {delivery, results} for test and {delivered} for deliver.\n"
+        "docs/hooks.md explains how to enable hooks.",
         (
             "atb hooks list --status failed --format table",
             "atb hooks test",

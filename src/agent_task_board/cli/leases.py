@@ -43,9 +43,13 @@ def _claim_arguments(parser: Parser) -> None:
     parser.repeated("--queue", "NAME", "only claim from this queue")
     parser.repeated("--tag", "TAG", "only claim a task with this tag")
     parser.option("--lease", "LENGTH", "the length of the lease, 1s to 7d (default: as configured, 15m)")
-    parser.flag("--fail-empty", "if nothing is ready, exit with 9; without this flag, `data` is null and the exit code is 0")
+    parser.flag(
+        "--fail-empty", "if nothing is ready, exit with 9; without this flag, `data` is null and the exit code is 0"
+    )
     parser.option("--if-status", "STATUS", "claim ID only if the task has this status")
-    parser.option("--request-id", "ID", "a name for this call; a repeated call with the same name returns the same claim")
+    parser.option(
+        "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same claim"
+    )
     parser.option("--comment", "TEXT", "add a comment to the task")
     parser.option("--actor", "NAME", "who makes the change (default: the agent)")
 
@@ -88,7 +92,9 @@ def _resume(call: Call) -> Reply:
 
 def _heartbeat_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--lease", "LENGTH", "the length of the lease from now on (default: the last length requested for this claim)")
+    parser.option(
+        "--lease", "LENGTH", "the length of the lease from now on (default: the last length requested for this claim)"
+    )
     parser.whole("--progress", "the progress in percent, 0 to 100")
     parser.note("a note about the current state")
 
@@ -178,11 +184,11 @@ COMMANDS = {
         _claim,
         _claim_arguments,
         "Claim one task under a lease: the best one that is ready, or the one named.",
-        "queued -> claimed. The answer has the task and the lease. Pass `token` with every later call on the task.\n"
-        "Send `fence` to resources outside the board, so that they can refuse a stale holder. The lease ends at\n"
-        "`expires_at`. The best task is the one with the highest priority, then the oldest. If nothing is ready,\n"
-        "`data` is null and `warnings` say why. If the task ID is not ready, the claim is refused with `conflict`\n"
-        "(exit 4), which names its state and holder: choose another task.",
+        "queued -> claimed. The answer has the task and the lease. Pass `token` with every later call on the\n"
+        "task. Send `fence` to resources outside the board, so that they can refuse a stale holder. The lease\n"
+        "ends at `expires_at`. The best task is the one with the highest priority, then the oldest. If\n"
+        "nothing is ready, `data` is null and `warnings` say why. If the task ID is not ready, the claim is\n"
+        "refused with `conflict` (exit 4), which names its state and holder: choose another task.",
         (
             "atb claim --agent ada",
             "atb claim --agent ada --queue docs --queue default --lease 30m",
@@ -194,8 +200,8 @@ COMMANDS = {
         _resume,
         _resume_arguments,
         "Get a new lease token for a task that you hold.",
-        "claimed, running -> same. Use it if you lost the token. The old token stops working at once, the fence\n"
-        "increases, and the attempt continues.",
+        "claimed, running -> same. Use it if you lost the token. The old token stops working at once, the\n"
+        "fence increases, and the attempt continues.",
         ("atb resume 9F3K2A --agent ada",),
     ),
     "heartbeat": Command(
@@ -212,8 +218,9 @@ COMMANDS = {
         _complete,
         _complete_arguments,
         "Complete a task and submit its result.",
-        "claimed, running -> done, or review if the task needs approval. Tasks that depend on it become ready once\n"
-        "it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing changes.\n" + LOST,
+        "claimed, running -> done, or review if the task needs approval. Tasks that depend on it become ready\n"
+        "once it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing\n"
+        "changes.\n" + LOST,
         (
             'atb complete 9F3K2A --token "$TOKEN" --result \'{"tests": 12}\' --artifact build/report.html',
             'make report | atb complete 9F3K2A --token "$TOKEN" --result -',
@@ -223,8 +230,8 @@ COMMANDS = {
         _fail,
         _fail_arguments,
         "Report that an attempt failed.",
-        "claimed, running -> queued after a wait, or failed if no attempt is left. Repeating the call is safe.\n"
-        + LOST,
+        "claimed, running -> queued after a wait, or failed if no attempt is left. Repeating the call is\n"
+        "safe.\n" + LOST,
         (
             'atb fail 9F3K2A --token "$TOKEN" --error "registry is down" --retry-in 10m',
             'atb fail 9F3K2A --token "$TOKEN" --error-file build.log --no-retry',
@@ -241,8 +248,8 @@ COMMANDS = {
         _handoff,
         _handoff_arguments,
         "Hand a task off to another agent, with a note.",
-        "claimed, running -> queued, assigned to the other agent; the attempt does not count. The next claim has\n"
-        "the note in `warnings`. Repeating the call is safe.\n" + LOST,
+        "claimed, running -> queued, assigned to the other agent; the attempt does not count. The next claim\n"
+        "has the note in `warnings`. Repeating the call is safe.\n" + LOST,
         ('atb handoff 9F3K2A --token "$TOKEN" --to reviewer --note "parser done, printer missing"',),
     ),
 }

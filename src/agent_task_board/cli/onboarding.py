@@ -23,9 +23,13 @@ CLIENTS = (*AGENTS, "agents-md")
 
 
 def _prime_arguments(parser: Parser) -> None:
-    parser.option("--agent", "NAME", "the calling agent (default: ATB_AGENT; in a hook otherwise a name made from the session id)")
+    parser.option(
+        "--agent", "NAME", "the calling agent (default: ATB_AGENT; in a hook otherwise a name made from the session id)"
+    )
     parser.add_argument("--hook", choices=HOOKS, help="run as a hook of a client, with its JSON on standard input")
-    parser.add_argument("--client", choices=AGENTS, default="claude", help="the client that runs the hook (default: claude)")
+    parser.add_argument(
+        "--client", choices=AGENTS, default="claude", help="the client that runs the hook (default: claude)"
+    )
 
 
 def _prime(call: Call) -> Reply:
@@ -77,7 +81,9 @@ def _export(client: str, variables: Mapping[str, str]) -> None:
 
 
 def _setup_arguments(parser: Parser) -> None:
-    parser.add_argument("client", choices=CLIENTS, help="the client to configure; agents-md: any client that reads AGENTS.md")
+    parser.add_argument(
+        "client", choices=CLIENTS, help="the client to configure; agents-md: any client that reads AGENTS.md"
+    )
     parser.option("--project", "DIR", "configure the project in this directory (default: the working directory)")
     parser.flag("--user", "configure all projects of this user")
     parser.flag("--print", "print what would be written to each file, but write nothing")
@@ -138,11 +144,12 @@ COMMANDS = {
         _prime,
         _prime_arguments,
         "Print what an agent needs to start, or to continue after its context was cut.",
-        "Prints plain text of at most 1200 characters: who the agent is, what it holds, how to get a lost token back,\n"
-        "what is ready for it, what waits for a person, and how to work. With --json or --format json, `data` has the\n"
-        "same: {agent, board, exists, holds, lost, ready, assigned, attention, protocol}. With --hook, the output has\n"
-        "the form that the client expects, and the exit code is always 0. At the start of a session it is this text;\n"
-        "at its stop, one reminder of the leases that the agent still holds.",
+        "Prints plain text of at most 1200 characters: who the agent is, what it holds, how to get a lost\n"
+        "token back, what is ready for it, what waits for a person, and how to work. With --json or --format\n"
+        "json, `data` has the same: {agent, board, exists, holds, lost, ready, assigned, attention,\n"
+        "protocol}. With --hook, the output has the form that the client expects, and the exit code is always\n"
+        "0. At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
+        "still holds.",
         ("atb prime --agent ada", "atb prime --json", "atb prime --hook session-start --client codex"),
         reads=True,
     ),
@@ -150,11 +157,12 @@ COMMANDS = {
         _setup,
         _setup_arguments,
         "Configure Claude Code, Codex, Gemini CLI, Cursor or AGENTS.md to use this board.",
-        "Writes the MCP server, a short guide and the hooks that the client supports, with absolute paths. Everything\n"
-        "else in these files stays as it is, and --remove restores them. All files are checked before the first is\n"
-        "written. The command is refused if a file has an entry of the same name that `atb` did not write. `data` is\n"
-        "{client, data_dir, files, next}. Each file is {path, action}, where action is create, update, delete,\n"
-        "unchanged or kept. With --print it also has {content}: the part that is written, or that --remove removes.",
+        "Writes the MCP server, a short guide and the hooks that the client supports, with absolute paths.\n"
+        "Everything else in these files stays as it is, and --remove restores them. All files are checked\n"
+        "before the first is written. The command is refused if a file has an entry of the same name that\n"
+        "`atb` did not write. `data` is {client, data_dir, files, next}. Each file is {path, action}, where\n"
+        "action is create, update, delete, unchanged or kept. With --print it also has {content}: the part\n"
+        "that is written, or that --remove removes.",
         (
             "atb setup claude --print",
             "atb setup claude",

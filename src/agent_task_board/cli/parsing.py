@@ -136,7 +136,9 @@ def parser_of(name: str, command: Command) -> Parser:
     )
     command.configure(parser)
     every = parser.add_argument_group("options of every command")
-    every.add_argument("--data-dir", metavar="DIR", help="the data directory of the board (default: ATB_DATA_DIR, atb.toml, ./data)")
+    every.add_argument(
+        "--data-dir", metavar="DIR", help="the data directory of the board (default: ATB_DATA_DIR, atb.toml, ./data)"
+    )
     every.add_argument("--config", metavar="FILE", help="the configuration file (default: ATB_CONFIG, atb.toml)")
     every.add_argument("--json", action="store_true", help="print the JSON envelope; overrides --format")
     if "--format" not in parser._option_string_actions:

@@ -176,9 +176,9 @@ COMMANDS = {
         _list,
         _list_arguments,
         "List tasks.",
-        "`data` is {tasks, next}; `next` is the cursor of the next page, or null on the last page. Without --full,\n"
-        "tasks have no body, params, result and error. A task must meet all conditions; if several statuses are given,\n"
-        "it must have one of them.",
+        "`data` is {tasks, next}; `next` is the cursor of the next page, or null on the last page. Without\n"
+        "--full, tasks have no body, params, result and error. A task must meet all conditions; if several\n"
+        "statuses are given, it must have one of them.",
         (
             "atb list --ready --order priority",
             "atb list --status review --status failed --format table",
@@ -192,8 +192,8 @@ COMMANDS = {
         _show,
         _show_arguments,
         "Show one task with its attempts, dependencies and comments.",
-        "`data` is {task, attempts, dependencies, dependents, comments}. The task waits for its dependencies, and its\n"
-        "dependents wait for it.",
+        "`data` is {task, attempts, dependencies, dependents, comments}. The task waits for its dependencies,\n"
+        "and its dependents wait for it.",
         ("atb show 9F3K2A", "atb show 9F3K2A --format table", "atb show 9F3K2A --format compact --budget 1000"),
         reads=True,
     ),
@@ -201,8 +201,8 @@ COMMANDS = {
         _events,
         _events_arguments,
         "Show the history of one task or of all tasks.",
-        "`data` is {events, next}, oldest first. To continue, pass `next` as --after. With --follow, each event is\n"
-        "printed as one line of JSON when it happens.",
+        "`data` is {events, next}, oldest first. To continue, pass `next` as --after. With --follow, each\n"
+        "event is printed as one line of JSON when it happens.",
         ("atb events --task 9F3K2A", "atb events --after 1200 --limit 1000", "atb events --follow"),
         reads=True,
     ),
@@ -210,8 +210,8 @@ COMMANDS = {
         _agents,
         no_arguments,
         "Show all agents: the tasks they hold, when they were last seen, and the outcomes of their attempts.",
-        "`data` is {agents}. Each agent has name, first_seen_at, last_seen_at, the number of attempts completed, failed\n"
-        "and expired, and `holds`, the tasks that it holds now.",
+        "`data` is {agents}. Each agent has name, first_seen_at, last_seen_at, the number of attempts\n"
+        "completed, failed and expired, and `holds`, the tasks that it holds now.",
         ("atb agents --format table",),
         reads=True,
     ),
@@ -219,10 +219,10 @@ COMMANDS = {
         _stats,
         _stats_arguments,
         "Count tasks by status and queue, and show lead and cycle times.",
-        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished, lead_time,\n"
-        "cycle_time, running, by_agent}. `tasks` and `by_status` do not count archived tasks. `finished` has one entry\n"
-        "per day. `lead_time` (created to finished) and `cycle_time` (last claim to finished) are {tasks, median, p90},\n"
-        "in seconds, of the tasks done in these days.",
+        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished,\n"
+        "lead_time, cycle_time, running, by_agent}. `tasks` and `by_status` do not count archived tasks.\n"
+        "`finished` has one entry per day. `lead_time` (created to finished) and `cycle_time` (last claim to\n"
+        "finished) are {tasks, median, p90}, in seconds, of the tasks done in these days.",
         ("atb stats", "atb stats --days 30 --format table"),
         reads=True,
     ),

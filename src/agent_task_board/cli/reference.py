@@ -75,7 +75,7 @@ Messages for people go to standard error. Branch on the exit code or on `error.c
 | `ATB_AGENT` | the agent that claims and acts; if set, commands that are for people are refused |
 | `ATB_ACTOR` | the actor if no agent is given; default: the login name |
 | `ATB_TOKEN` | the lease token if no option gives one |
-| `ATB_DATA_DIR`, `ATB_CONFIG` | the data directory and the configuration file, see [configuration.md](configuration.md) |
+| `ATB_DATA_DIR`, `ATB_CONFIG` | data directory and configuration file, see [configuration.md](configuration.md) |
 | `ATB_FORMAT` | `json`, `table` or `compact` if no option gives the format |
 | `NO_COLOR` | no colours in tables; only terminals get colours |
 """

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def _archive_arguments(parser: Parser) -> None:
-    parser.option("--older-than", "LENGTH", "archive tasks that finished at least this long ago, such as 30d", required=True)
+    parser.option(
+        "--older-than", "LENGTH", "archive tasks that finished at least this long ago, such as 30d", required=True
+    )
     parser.repeated("--status", "STATUS", "only tasks with this status: done, failed or cancelled (default: all three)")
     parser.flag("--dry-run", "count the tasks, but archive nothing")
     parser.actor()
@@ -61,36 +63,38 @@ COMMANDS = {
         _archive,
         _archive_arguments,
         "Archive tasks that finished long ago.",
-        "Nothing is deleted. Lists, the board and claims leave out archived tasks; `atb show`, `atb events` and\n"
-        "`atb list --search TEXT` still find them, and dependencies on them still count. The command works in small\n"
-        "steps while others use the board. `data` is {archived}, the number of tasks. If `archive_after` is set in\n"
-        "the configuration, `atb tick` archives automatically.",
+        "Nothing is deleted. Lists, the board and claims leave out archived tasks; `atb show`, `atb events`\n"
+        "and `atb list --search TEXT` still find them, and dependencies on them still count. The command\n"
+        "works in small steps while others use the board. `data` is {archived}, the number of tasks. If\n"
+        "`archive_after` is set in the configuration, `atb tick` archives automatically.",
         ("atb archive --older-than 30d --dry-run", "atb archive --older-than 90d --status done --status cancelled"),
     ),
     "unarchive": Command(
         _unarchive,
         _unarchive_arguments,
         "Move a task back out of the archive.",
-        "The status stays. Its age counts from now, so that it is not archived again at once. Refused with `conflict`\n"
-        "(exit 4) if the task is not archived. `data` is {task}. `atb retry` also unarchives a failed or cancelled task.",
+        "The status stays. Its age counts from now, so that it is not archived again at once. Refused with\n"
+        "`conflict` (exit 4) if the task is not archived. `data` is {task}. `atb retry` also unarchives a\n"
+        "failed or cancelled task.",
         ("atb unarchive 9F3K2A",),
     ),
     "backup": Command(
         _backup,
         _backup_arguments,
         "Back up the board to a ZIP file.",
-        "Safe while others write, and blocks nobody. The ZIP contains `tasks.db`, which is verified and usable on its\n"
-        "own, and `metadata.json`. `data` is {path, tasks, events, sha256}; the digest is that of `tasks.db`. With\n"
-        "--keep, `data` also has {removed}; only files with the name of a backup are ever deleted.",
+        "Safe while others write, and blocks nobody. The ZIP contains `tasks.db`, which is verified and\n"
+        "usable on its own, and `metadata.json`. `data` is {path, tasks, events, sha256}; the digest is that\n"
+        "of `tasks.db`. With --keep, `data` also has {removed}; only files with the name of a backup are ever\n"
+        "deleted.",
         ("atb backup", "atb backup --output /srv/backups --keep 14"),
     ),
     "restore": Command(
         _restore,
         _restore_arguments,
         "Restore a backup into a new directory.",
-        "The data directory must be empty or missing, so that an existing board is never overwritten. The backup is\n"
-        "checked first (members, sizes, SHA-256, integrity, schema). The board is created completely or not at all.\n"
-        "`data` is {path, tasks, events}; `path` is the data directory.",
+        "The data directory must be empty or missing, so that an existing board is never overwritten. The\n"
+        "backup is checked first (members, sizes, SHA-256, integrity, schema). The board is created\n"
+        "completely or not at all. `data` is {path, tasks, events}; `path` is the data directory.",
         ("atb restore /srv/backups/backup-20261130T061405Z.zip --data-dir restored",),
     ),
 }

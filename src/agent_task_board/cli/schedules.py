@@ -19,7 +19,9 @@ def _arguments(parser: Parser) -> None:
     parser.option("--cron", "RULE", "with add: the cron rule: minute, hour, day of month, month, day of week")
     parser.option("--zone", "ZONE", "with add: the time zone of the rule, an IANA name (default: as configured)")
     parser.option("--task", "JSON", "with add: the template of the tasks: JSON, @FILE, or - for standard input")
-    parser.whole("--catch-up", "with add: the maximum number of occurrences per tick, 1 to 1000 (default: as configured, 10)")
+    parser.whole(
+        "--catch-up", "with add: the maximum number of occurrences per tick, 1 to 1000 (default: as configured, 10)"
+    )
     parser.whole("--count", "with preview: the number of occurrences, 1 to 1000 (default: 10)")
     parser.actor()
 
@@ -70,12 +72,13 @@ COMMANDS = {
         _schedule,
         _arguments,
         "Manage schedules, which create recurring tasks from a cron rule.",
-        "`add NAME` takes a cron rule of five fields and a template. The template is a JSON object with the fields\n"
-        "title, body, queue, priority, assignee, tags, params, max_attempts and needs_approval, and due_in, a length of\n"
-        "time. {date}, {datetime} and {occurrence} in title and params are replaced by the planned instant. `atb tick`\n"
-        "creates the task of each occurrence once, even if it runs late. Occurrences of a paused schedule are skipped;\n"
-        "`resume` continues with the next one. `remove` keeps the tasks that were created. `data` is {schedules} for\n"
-        "list, {schedule, occurrences} for preview, and {schedule} otherwise. Only `add` creates a board.",
+        "`add NAME` takes a cron rule of five fields and a template. The template is a JSON object with the\n"
+        "fields title, body, queue, priority, assignee, tags, params, max_attempts and needs_approval, and\n"
+        "due_in, a length of time. {date}, {datetime} and {occurrence} in title and params are replaced by\n"
+        "the planned instant. `atb tick` creates the task of each occurrence once, even if it runs late.\n"
+        "Occurrences of a paused schedule are skipped; `resume` continues with the next one. `remove` keeps\n"
+        "the tasks that were created. `data` is {schedules} for list, {schedule, occurrences} for preview,\n"
+        "and {schedule} otherwise. Only `add` creates a board.",
         (
             'atb schedule add nightly --cron "0 2 * * *" --task \'{"title": "Check the links, {date}"}\'',
             'atb schedule add report --cron "0 9 * * mon-fri" --zone Europe/Berlin --task @report.json --catch-up 1',

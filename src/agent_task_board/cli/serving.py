@@ -35,7 +35,10 @@ def _arguments(parser: Parser) -> None:
     parser.repeated(
         "--allow-host", "HOST[:PORT]", "accept requests for this host, too: for a reverse proxy or a forwarded port"
     )
-    parser.flag("--allow-remote", "allow an address that other machines can reach; anyone who can reach it can change everything")
+    parser.flag(
+        "--allow-remote",
+        "allow an address that other machines can reach; anyone who can reach it can change everything",
+    )
     parser.flag("--read-only", "refuse every change, and open the board read-only")
 
 
@@ -145,10 +148,10 @@ COMMANDS = {
         _serve,
         _arguments,
         "Start the server for the browser board and the HTTP API.",
-        "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or SIGTERM.\n"
-        "There are no accounts, so only this machine can reach it, unless you pass --allow-remote. `GET /api` returns\n"
-        "the documentation of the API. Writes and refusals are logged on standard error. Creates the board if it is\n"
-        "missing. Behind a reverse proxy, pass its host name with --allow-host.",
+        "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or\n"
+        "SIGTERM. There are no accounts, so only this machine can reach it, unless you pass --allow-remote.\n"
+        "`GET /api` returns the documentation of the API. Writes and refusals are logged on standard error.\n"
+        "Creates the board if it is missing. Behind a reverse proxy, pass its host name with --allow-host.",
         (
             "atb serve",
             "atb serve --port 9000 --read-only",
@@ -159,9 +162,10 @@ COMMANDS = {
         _mcp,
         _mcp_arguments,
         "Start an MCP server on standard input and output.",
-        "MCP clients start this command; it is not for a terminal. Standard output has only protocol messages, or one\n"
-        "envelope if the server cannot start. ATB_AGENT is the name of the agent; without it, the server chooses a\n"
-        "unique name. It runs until its client closes it, SIGTERM or Ctrl-C. Creates the board if it is missing.",
+        "MCP clients start this command; it is not for a terminal. Standard output has only protocol\n"
+        "messages, or one envelope if the server cannot start. ATB_AGENT is the name of the agent; without\n"
+        "it, the server chooses a unique name. It runs until its client closes it, SIGTERM or Ctrl-C. Creates\n"
+        "the board if it is missing.",
         (
             "atb mcp",
             "ATB_AGENT=ada atb mcp --data-dir ~/board",

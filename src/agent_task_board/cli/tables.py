@@ -71,7 +71,7 @@ def colour(text: str, code: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | None = None) -> list[str]:
-    """Return aligned columns. The last one is cut to the width of the terminal, the one named ``status`` is coloured."""
+    """Return aligned columns. The last one is cut to the terminal's width; the one named ``status`` is coloured."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000

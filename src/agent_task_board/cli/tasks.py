@@ -21,7 +21,9 @@ def _fields(parser: Parser) -> None:
     parser.option("--queue", "NAME", "the queue (default: default)")
     parser.option("--assignee", "AGENT", "only this agent may claim it")
     parser.option("--due", "INSTANT", "the deadline: ISO 8601; a bare date means the end of that day")
-    parser.option("--not-before", "INSTANT", "the earliest start: ISO 8601; a bare date means the beginning of that day")
+    parser.option(
+        "--not-before", "INSTANT", "the earliest start: ISO 8601; a bare date means the beginning of that day"
+    )
     parser.option("--params", "JSON", "parameters for the agent: a JSON object, @FILE, or - for standard input")
     parser.option("--dedupe-key", "KEY", "a key that at most one unfinished task can hold")
     parser.actor()
@@ -35,7 +37,9 @@ def _add_arguments(parser: Parser) -> None:
     parser.repeated("--tag", "TAG", "add a tag")
     parser.repeated("--depends-on", "ID", "a task that must be done before this one")
     _fields(parser)
-    parser.option("--request-id", "ID", "a name for this call; a repeated call with the same name returns the same task")
+    parser.option(
+        "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same task"
+    )
     parser.flag("--claim", "also claim the task, in the same transaction")
     parser.option("--agent", "NAME", "with --claim: the agent that claims (default: ATB_AGENT)")
     parser.option("--lease", "LENGTH", "with --claim: the length of the lease")
@@ -74,7 +78,9 @@ def _number_or_empty(text: str) -> int | None:
 def _update_arguments(parser: Parser) -> None:
     parser.task()
     parser.option("--title", "TEXT", "the new title")
-    parser.option("--priority", "N", "the priority; higher numbers are claimed first", type=_number_or_empty, default=...)
+    parser.option(
+        "--priority", "N", "the priority; higher numbers are claimed first", type=_number_or_empty, default=...
+    )
     parser.option("--max-attempts", "N", "the number of attempts", type=_number_or_empty, default=...)
     parser.repeated("--tag", "TAG", "add a tag; an empty value removes all tags")
     parser.repeated("--drop-tag", "TAG", "remove a tag")
@@ -90,7 +96,9 @@ def _update_arguments(parser: Parser) -> None:
 def _update(call: Call) -> Reply:
     args = call.args
     if args.needs_approval and args.no_needs_approval:
-        raise InvalidInput("needs_approval: pass --needs-approval or --no-needs-approval, not both", field="needs_approval")
+        raise InvalidInput(
+            "needs_approval: pass --needs-approval or --no-needs-approval, not both", field="needs_approval"
+        )
     given: dict[str, Any] = {}
     for option, field in (("title", "title"), ("dedupe_key", "dedupe_key"), ("assignee", "assignee")):
         if getattr(args, option) is not None:
@@ -192,9 +200,9 @@ COMMANDS = {
         _add,
         _add_arguments,
         "Add a task to the board.",
-        "-> queued, or claimed with --claim. Creates the board if it is missing. If an unfinished task already holds\n"
-        "the dedupe key, the answer has that task, with `created` false. With --claim, that is refused with `conflict`\n"
-        "(exit 4), and so is a task that is not ready.",
+        "-> queued, or claimed with --claim. Creates the board if it is missing. If an unfinished task\n"
+        "already holds the dedupe key, the answer has that task, with `created` false. With --claim, that is\n"
+        "refused with `conflict` (exit 4), and so is a task that is not ready.",
         (
             'atb add "Write the parser" --priority 5 --tag core',
             'atb add "Write the printer" --depends-on 9F3K2A --needs-approval --due 2026-12-24',
@@ -207,8 +215,9 @@ COMMANDS = {
         _update,
         _update_arguments,
         "Update the fields of an unfinished task.",
-        "The status stays. An empty value clears a field. --if-status and --if-version make it a compare-and-set: if\n"
-        "the task has another status or version, nothing changes and the call is refused with `conflict` (exit 4).",
+        "The status stays. An empty value clears a field. --if-status and --if-version make it a\n"
+        "compare-and-set: if the task has another status or version, nothing changes and the call is refused\n"
+        "with `conflict` (exit 4).",
         (
             "atb update 9F3K2A --priority 10 --tag urgent --drop-tag later",
             "atb update 9F3K2A --depends-on 7QW2ZX --if-status queued --if-version 4",
@@ -233,15 +242,14 @@ COMMANDS = {
         _reject,
         _verdict_arguments,
         "Reject a task in review, with a note.",
-        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n"
-        + PEOPLE,
+        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n" + PEOPLE,
         ('atb reject 9F3K2A --note "the error messages are missing"',),
     ),
     "reassign": Command(
         _reassign,
         _reassign_arguments,
         "Assign a task to another agent, or to no agent.",
-        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder is refused.",
+        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder is\nrefused.",
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(
@@ -255,8 +263,8 @@ COMMANDS = {
         _cancel,
         _verdict_arguments,
         "Cancel an unfinished task.",
-        "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is retried and\n"
-        "done.",
+        "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is\n"
+        "retried and done.",
         ('atb cancel 9F3K2A --note "no longer needed"',),
     ),
 }

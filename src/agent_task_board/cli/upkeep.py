@@ -59,29 +59,29 @@ COMMANDS = {
         _tick,
         no_arguments,
         "Run time-based maintenance.",
-        "Run it every minute from cron; the second example is a line for a crontab. It ends expired leases, promotes\n"
-        "delayed tasks, creates the tasks of schedules that are due, delivers pending hook notifications, and archives\n"
-        "old tasks if `archive_after` is set. It works in small transactions, and several ticks can run at the same\n"
-        "time. `data` is {expired, created, delivered, catchup_pending}: three counts, and whether the next tick has\n"
-        "more occurrences to catch up on.",
+        "Run it every minute from cron; the second example is a line for a crontab. It ends expired leases,\n"
+        "promotes delayed tasks, creates the tasks of schedules that are due, delivers pending hook\n"
+        "notifications, and archives old tasks if `archive_after` is set. It works in small transactions, and\n"
+        "several ticks can run at the same time. `data` is {expired, created, delivered, catchup_pending}:\n"
+        "three counts, and whether the next tick has more occurrences to catch up on.",
         ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet"),
     ),
     "doctor": Command(
         _doctor,
         _doctor_arguments,
         "Check the board: file, history, counters, clock, disk.",
-        "`data` is {findings, healthy}. A finding has {check, level, message, remedy, fix}; the level is ok, note,\n"
-        "warning or error. If there is an error, the command is refused with `unusable` (exit 8), and `details` has\n"
-        "all findings. It is read-only unless --fix names a repair that a finding suggests: then it makes a backup\n"
-        "first, and `fixed` says what it did.",
+        "`data` is {findings, healthy}. A finding has {check, level, message, remedy, fix}; the level is ok,\n"
+        "note, warning or error. If there is an error, the command is refused with `unusable` (exit 8), and\n"
+        "`details` has all findings. It is read-only unless --fix names a repair that a finding suggests:\n"
+        "then it makes a backup first, and `fixed` says what it did.",
         ("atb doctor --format table", "atb doctor --fix counters"),
     ),
     "config": Command(
         _config,
         _config_arguments,
         "Show the settings and their sources, or write a configuration file.",
-        "For `show`, `data` is {file, values}, each value with its source. `init` writes a file in which every setting\n"
-        "is commented out; it never overwrites a file.",
+        "For `show`, `data` is {file, values}, each value with its source. `init` writes a file in which\n"
+        "every setting is commented out; it never overwrites a file.",
         ("atb config show --format table", "atb config init", "atb config init ~/.config/atb.toml"),
         reads=True,
     ),
@@ -89,9 +89,10 @@ COMMANDS = {
         _demo,
         no_arguments,
         "Run a demo: several agents, with simulated crashes.",
-        "Imports an example project into a new board and starts real worker processes. It kills one and freezes another\n"
-        "until its lease expires. Then it proves from the history that every task was completed exactly once and every\n"
-        "stale holder was refused. Takes about 15 seconds. Progress goes to standard error, the proof to standard output.",
+        "Imports an example project into a new board and starts real worker processes. It kills one and\n"
+        "freezes another until its lease expires. Then it proves from the history that every task was\n"
+        "completed exactly once and every stale holder was refused. Takes about 15 seconds. Progress goes to\n"
+        "standard error, the proof to standard output.",
         ("atb demo", "atb demo --data-dir demo-board"),
     ),
 }

@@ -48,7 +48,7 @@ MOVED = {"CLAUDE_CONFIG_DIR": ("~/.claude", "~/.claude.json"), "CODEX_HOME": ("~
 
 NEXT = {
     "claude": "Start Claude Code in the project; it asks once whether to use the project's MCP server.",
-    "codex": "Start Codex in the project, trust the project, and trust the hooks with /hooks; until then they do not run.",
+    "codex": "Start Codex in the project, trust it, and trust the hooks with /hooks; until then they do not run.",
     "gemini": "Start Gemini CLI in the project; it asks before it runs a project's hooks.",
     "cursor": "Open the project in Cursor and enable the server in the settings, under MCP.",
     "agents-md": "Clients that read AGENTS.md find the guide; configure `atb mcp` in your client yourself.",

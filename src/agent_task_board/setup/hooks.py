@@ -131,7 +131,9 @@ def agent_of(client: str, request: Mapping[str, Any]) -> str | None:
     if not isinstance(session, str) or not _SESSION.fullmatch(session):
         return None
     # A version 7 id begins with the time: sessions that start within a minute share its first characters.
-    part = session[-SESSION_CHARACTERS:] if session[14:15] == "7" and len(session) == 36 else session[:SESSION_CHARACTERS]
+    part = (
+        session[-SESSION_CHARACTERS:] if session[14:15] == "7" and len(session) == 36 else session[:SESSION_CHARACTERS]
+    )
     return f"{client}-{part}"
 
 

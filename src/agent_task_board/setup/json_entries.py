@@ -43,8 +43,8 @@ class Entry:
     ``is_ours`` says whether we wrote an existing value, at any time and with any options. ``merge`` takes our value and
     an existing one of ours, and returns ours with the additions of others. ``is_like`` says whether an element does the
     same, but is not ours to change. With ``inner``, the elements are groups, and our element is in the array of that
-    name: others may have added to the group. ``agent`` returns the agent that a value names. ``only_new`` marks an entry
-    that is written only into a file that we create.
+    name: others may have added to the group. ``agent`` returns the agent that a value names. ``only_new``: the entry
+    is written only into a file that we create.
     """
 
     __slots__ = ("agent", "inner", "is_like", "is_ours", "key", "merge", "only_new", "path", "value")
@@ -205,16 +205,16 @@ class _Item:
 class _Container:
     """An object or array in a text that is valid JSON."""
 
-    __slots__ = ("close", "items", "kind", "open")
+    __slots__ = ("items", "open")
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.open = at = _skip(text, at)
-        self.kind = text[at]
+        kind = text[at]
         self.items: list[_Item] = []
         at = _skip(text, at + 1)
-        while text[at] != _CLOSING[self.kind]:
+        while text[at] != _CLOSING[kind]:
             start, key = at, None
-            if self.kind == "{":
+            if kind == "{":
                 key, at = _DECODER.raw_decode(text, at)
                 at = _skip(text, _skip(text, at) + 1)
             value, end = _DECODER.raw_decode(text, at)
@@ -222,7 +222,6 @@ class _Container:
             at = _skip(text, end)
             if text[at] == ",":
                 at = _skip(text, at + 1)
-        self.close = at
 
 
 def _skip(text: str, at: int) -> int:
@@ -301,7 +300,9 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
     if entry.key is not None and len(there) > len(ours):
         raise Unfit(f"has a {entry.key!r} that `atb` did not write")
     if not ours and any(entry.is_like(_item(way).value) for way in there):
-        notes.append(f"a {entry.path[-1]} hook that runs `atb` was changed by others; it is kept, and no second one is added")
+        notes.append(
+            f"a {entry.path[-1]} hook that runs `atb` was changed by others; it is kept, and no second one is added"
+        )
         return text
     if not ours:
         return _insert(text, container, len(steps), entry.key, entry.value)

@@ -30,8 +30,8 @@ lease that expires.{scope} Use the MCP tools of `agent-task-board`, or a shell:
   how to work. Pass your name as `agent` in every MCP call, and as `--agent` or `ATB_AGENT` in a shell. Without it, the
   MCP server uses another name, and nothing reminds you of what you hold. Two agents with the same name can take each
   other's leases.
-- Claim a task before you work on it (`claim_task`, `claim`). Keep the id and the token. If nothing is ready, stop or ask
-  for work.
+- Claim a task before you work on it (`claim_task`, `claim`). Keep the id and the token. If nothing is ready, stop or
+  ask for work.
 - Renew the lease after every third of it (`heartbeat`), with progress and a note.
 - End each claim: complete, fail with the error, release if you did nothing, or hand off with a note.
 - On `lease_lost`, another agent may hold the task. Stop at once; do not push or publish.
