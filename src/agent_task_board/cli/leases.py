@@ -177,7 +177,7 @@ def _handoff(call: Call) -> Reply:
     return receipt_reply(call, receipt, "handed_off")
 
 
-LOST = "Refused with `lease_lost` (exit 5) if the token is wrong, expired or replaced: stop working on the task."
+LOST = "Refused with `lease_lost` (exit 5) if the token is wrong, expired or replaced: stop working."
 
 COMMANDS = {
     "claim": Command(
@@ -218,8 +218,8 @@ COMMANDS = {
         _complete,
         _complete_arguments,
         "Complete a task and submit its result.",
-        "claimed, running -> done, or review if the task needs approval. Tasks that depend on it become ready\n"
-        "once it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing\n"
+        "claimed, running -> done, or review if the task needs approval. Tasks that wait only for it become\n"
+        "ready once it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing\n"
         "changes.\n" + LOST,
         (
             'atb complete 9F3K2A --token "$TOKEN" --result \'{"tests": 12}\' --artifact build/report.html',

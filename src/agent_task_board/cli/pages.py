@@ -71,7 +71,7 @@ def _tasks(data: dict[str, Any]) -> list[str]:
         )
         for task in data["tasks"]
     ]
-    heads = ("ID", "STATUS", "STATE", "PRIORITY", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
+    heads = ("ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     lines = table(heads, rows, status="STATUS")
     if data["next"]:
         lines.append(f"more: --after {data['next']}")

@@ -34,7 +34,7 @@ def _list_arguments(parser: Parser) -> None:
     parser.option("--search", "TEXT", "only tasks with this text in the id, title or body, including archived tasks")
     parser.whole("--limit", "the maximum number of tasks, 1 to 100000 (default: 100)")
     parser.option("--after", "CURSOR", "continue the list: the previous page's `next`")
-    parser.option("--order", "ORDER", f"{', '.join(ORDERS)} (default: age, oldest first)", default="age")
+    parser.option("--order", "ORDER", f"the order: {', '.join(ORDERS)} (default: age, oldest first)", default="age")
     parser.flag("--full", "include body, params, result and error")
     _budget_argument(parser)
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 BOLD = "1"
 """The terminal's code for bold text."""
 
+MIN_LAST = 16
+"""The minimum width of the last column of a table."""
+
 STATUS_COLOURS = {
     "queued": "36",
     "claimed": "34",
@@ -75,7 +78,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | 
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
-    last = max(20, columns - sum(widths[:-1]) - 2 * (len(heads) - 1))
+    last = max(MIN_LAST, columns - sum(widths[:-1]) - 2 * (len(heads) - 1))
     lines = []
     for number, row in enumerate([list(heads), *cells]):
         shown = []

@@ -191,9 +191,7 @@ def _cancel(call: Call) -> Reply:
     return receipt_reply(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
 
 
-PEOPLE = (
-    "For people: refused with `not_permitted` (exit 6) if ATB_AGENT is set or the actor has held the task as an agent."
-)
+PEOPLE = "For people: refused with `not_permitted` (exit 6) if ATB_AGENT is set or the actor has held the task."
 
 COMMANDS = {
     "add": Command(
@@ -235,7 +233,7 @@ COMMANDS = {
         _approve,
         _verdict_arguments,
         "Approve a task in review.",
-        "review -> done. Tasks that depend on it become ready.\n" + PEOPLE,
+        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE,
         ('atb approve 9F3K2A --note "well done"',),
     ),
     "reject": Command(
