@@ -242,7 +242,7 @@ class Call:
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"{field}: {path[:200]}: not UTF-8 at byte {error.start:,}", field=field) from None
+            raise InvalidInput(f"{field}: not UTF-8: {path[:200]} (byte {error.start:,})", field=field) from None
 
 
 def _holds(declared: bool | tuple[str, ...], args: Namespace) -> bool:

@@ -134,7 +134,7 @@ def _complete(call: Call) -> Reply:
 
 def _fail_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--error", "TEXT", "the reason of the failure")
+    parser.option("--error", "TEXT", "the reason for the failure")
     parser.option("--error-file", "FILE", "read the reason from a file, or from standard input with -")
     parser.option("--retry-in", "LENGTH", "the wait before the next attempt (default: 30s, 1m, 2m ...)")
     parser.flag("--no-retry", "fail permanently, even if attempts are left")

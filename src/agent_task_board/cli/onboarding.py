@@ -24,7 +24,7 @@ CLIENTS = (*AGENTS, "agents-md")
 
 def _prime_arguments(parser: Parser) -> None:
     parser.option(
-        "--agent", "NAME", "the calling agent (default: ATB_AGENT; in a hook otherwise a name made from the session id)"
+        "--agent", "NAME", "the calling agent (default: ATB_AGENT; in a hook, else a name made from the session id)"
     )
     parser.add_argument("--hook", choices=HOOKS, help="run as a hook of a client, with its JSON on standard input")
     parser.add_argument(
@@ -131,7 +131,7 @@ def _project(call: Call) -> str | None:
     args = call.args
     if args.user:
         if args.project is not None:
-            raise InvalidInput("--project and --user exclude each other", field="user")
+            raise InvalidInput("user: pass --project or --user, not both", field="user")
         return None
     project = os.path.abspath(os.path.expanduser(inputs.line(args.project or ".", "project", inputs.PATH)))
     if not os.path.isdir(project):

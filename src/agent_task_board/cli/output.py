@@ -70,14 +70,14 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> in
     warnings = [*warnings, *reply.warnings]
     try:
         if style == "compact" and reply.compact is not None:
-            _write(reply.compact(warnings))
+            print_text(reply.compact(warnings))
         elif style != "table":
-            _print({"ok": True, "data": reply.data, "warnings": warnings})
+            print_line({"ok": True, "data": reply.data, "warnings": warnings})
         else:
             from . import pages
 
             _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
-            _write(pages.page(reply))
+            print_text(pages.page(reply))
     except BrokenPipeError:
         return discard()
     except OSError as error:
@@ -91,13 +91,13 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
     """Print a refusal; return the exit code."""
     try:
         if style == "json":
-            _print({"ok": False, "error": error.to_dict(), "warnings": warnings})
+            print_line({"ok": False, "error": error.to_dict(), "warnings": warnings})
         elif style == HOOK:
             _report([f"{error.code}: {error.message}"], quiet=quiet)
         elif style == "compact":
             from ..text import compact
 
-            _write(compact.refusal(error, warnings=warnings))
+            print_text(compact.refusal(error, warnings=warnings))
         else:
             from . import tables
 
@@ -106,7 +106,7 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
                 from . import pages
                 from .command import Reply
 
-                _write(pages.page(Reply(error.details, page="doctor")))
+                print_text(pages.page(Reply(error.details, page="doctor")))
             sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
     except OSError:  # nobody reads the output; the exit code remains
         discard()
@@ -130,19 +130,11 @@ def discard() -> int:
 
 def print_line(value: Any) -> None:
     """Print one JSON value on its own line and flush it."""
-    _print(value)
+    print_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 def print_text(text: str) -> None:
     """Print text and flush it."""
-    _write(text)
-
-
-def _print(value: Any) -> None:
-    _write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
-
-
-def _write(text: str) -> None:
     if sys.stdout is None:  # started with standard output closed
         return
     sys.stdout.flush()

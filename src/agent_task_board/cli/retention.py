@@ -73,9 +73,9 @@ COMMANDS = {
         _unarchive,
         _unarchive_arguments,
         "Move a task back out of the archive.",
-        "The status stays. Its age counts from now, so that it is not archived again at once. Refused with\n"
-        "`conflict` (exit 4) if the task is not archived. `data` is {task}. `atb retry` also unarchives a\n"
-        "failed or cancelled task.",
+        "The status does not change. Its age counts from now, so that it is not archived again at once.\n"
+        "Refused with `conflict` (exit 4) if the task is not archived. `data` is {task}. `atb retry` also\n"
+        "unarchives a failed or cancelled task.",
         ("atb unarchive 9F3K2A",),
     ),
     "backup": Command(

@@ -213,7 +213,7 @@ COMMANDS = {
         _update,
         _update_arguments,
         "Update the fields of an unfinished task.",
-        "The status stays. An empty value clears a field. --if-status and --if-version make it a\n"
+        "The status does not change. An empty value clears a field. --if-status and --if-version make it a\n"
         "compare-and-set: if the task has another status or version, nothing changes and the call is refused\n"
         "with `conflict` (exit 4).",
         (
@@ -247,7 +247,7 @@ COMMANDS = {
         _reassign,
         _reassign_arguments,
         "Assign a task to another agent, or to no agent.",
-        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder is\nrefused.",
+        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\nis\nrefused.",
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(

@@ -90,8 +90,8 @@ COMMANDS = {
         no_arguments,
         "Run a demo: several agents, with simulated crashes.",
         "Imports an example project into a new board and starts real worker processes. It kills one and\n"
-        "freezes another until its lease expires. Then it proves from the history that every task was\n"
-        "completed exactly once and every stale holder was refused. Takes about 15 seconds. Progress goes to\n"
+        "freezes another until its lease expires. Then it proves from the history that every task had one\n"
+        "holder at a time and that every stale holder was refused. Takes about 15 seconds. Progress goes to\n"
         "standard error, the proof to standard output.",
         ("atb demo", "atb demo --data-dir demo-board"),
     ),
