@@ -708,10 +708,10 @@ def test_server_makes_a_board_and_says_so_but_not_when_it_only_reads(tmp_path: P
         assert "no board" in client.call("list_tasks").notes[0]
         code, err = client.end()
     assert code == 0
-    assert "there is no board" in err
+    assert "no board found" in err
     assert not (tmp_path / "data").exists()
     with greeted(tmp_path) as client:
         code, err = client.end()
-    assert "made a new board" in err
+    assert "created a board" in err
     with open_board(tmp_path / "data") as board:
         assert board.exists()
