@@ -390,7 +390,7 @@ def test_board_that_is_busy_at_the_start_is_made_by_the_first_write_which_says_s
         lock.execute("ROLLBACK")
         assert "made a new board" in said(client.reply(call)["result"]).notes[0]
         assert client.call("create_task", title="Second").notes == []
-        assert "is busy" in client.end()[1]
+        assert "board busy" in client.end()[1]
 
 
 def test_older_board_that_is_busy_at_the_start_is_brought_up_to_date_by_the_first_write(tmp_path: Path) -> None:
