@@ -87,7 +87,7 @@ def main():
     board = Board(sys.argv[1], create=False)
     try:
         if not board.exists():
-            print(f"there is no board at {board.path}; `atb add` creates one", file=sys.stderr)
+            print(f"no board found at {board.path}; create one with `atb add`", file=sys.stderr)
             return 1
         run(board, sys.argv[2])
         return 0

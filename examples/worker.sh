@@ -54,8 +54,8 @@ while true; do
   fi
   [ -s "$scratch/result" ] || echo null >"$scratch/result"
   if [ "$code" -ne 0 ]; then
-    said=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
-    why="exit code $code: ${said:-no error output}"
+    output=$(tail -n 5 "$scratch/errors" | LC_ALL=C tr -cd '\11\12\40-\176')
+    why="exit code $code: ${output:-no error output}"
   elif ask complete "$id" --result @"$scratch/result"; then
     continue
   else

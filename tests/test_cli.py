@@ -190,6 +190,29 @@ def test_what_is_not_there_yet_is_refused(terminal: Terminal, words: list[str]) 
     assert terminal.files() == set()
 
 
+@pytest.mark.parametrize("words", ["schedule list", "hooks list", "config show"])
+def test_action_that_only_reads_creates_no_board(terminal: Terminal, words: str) -> None:
+    assert terminal.data(*words.split()) is not None
+    assert terminal.files() == set()
+
+
+def test_action_decides_whether_a_command_creates_a_board(terminal: Terminal) -> None:
+    terminal.refused("not_found", "schedule", "pause", "nightly")
+    assert terminal.files() == set()
+    created = terminal.atb("schedule", "add", "nightly", "--cron", "0 2 * * *", "--task", '{"title": "t"}')
+    assert created.warnings == [f"created a board at {terminal.directory / 'data' / 'tasks.db'}"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_declares_access_only_for_actions_that_it_has(command: str) -> None:
+    declared = find(command)
+    parser = parsing.parser_of(command, declared)
+    actions = {str(choice) for option in parser._actions if option.dest == "action" for choice in option.choices or ()}
+    listed = [access for access in (declared.creates, declared.reads) if isinstance(access, tuple)]
+    assert all(actions.issuperset(access) for access in listed)
+    assert len(set().union(*listed)) == sum(map(len, listed)), "no action can both create and only read"
+
+
 # Help and version
 
 
@@ -992,7 +1015,7 @@ def in_brief(terminal: Terminal, *words: str, code: int = 0, **environ: str) -> 
 def test_every_verb_answers_in_compact_text(terminal: Terminal) -> None:
     made = in_brief(terminal, "add", TITLE, "--body", "two\nlines", "--needs-approval", "--dedupe-key", "k")
     assert (made["kind"], made["tasks"][0]["title"], made["flags"]) == ("created", TITLE, [])
-    assert "made a new board" in made["notes"][0]
+    assert "created a board" in made["notes"][0]
     id_ = made["facts"]["id"]
     again = in_brief(terminal, "add", "other", "--dedupe-key", "k")
     assert (again["facts"]["id"], again["flags"], len(again["notes"])) == (id_, ["existing"], 1)
@@ -1094,7 +1117,7 @@ def test_budget_cuts_a_list_and_a_task_and_goes_with_compact_text_only(terminal:
 def test_missing_board_is_told_in_compact_text(terminal: Terminal) -> None:
     for words in (["list"], ["claim", "--agent", "ada"]):
         told = in_brief(terminal, *words)
-        assert [note for note in told["notes"] if "there is no board" in note] == told["notes"] != []
+        assert [note for note in told["notes"] if "no board found" in note] == told["notes"] != []
     assert terminal.files() == set()
 
 

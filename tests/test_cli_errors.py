@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 UNKNOWN = "01JDXAAAAAAAAAAAAAAAAA7Q2Z"
 ACTUAL = ["status", "version", "claimed_by", "claimed_at", "lease_expires_at"]
 SABOTAGED = """
-import agent_task_board.board.queries
+from agent_task_board import Board
 def stats(*_, **__):
     raise ZeroDivisionError("a fault of our own")
-agent_task_board.queries.Queries.stats = stats
+Board.stats = stats
 from agent_task_board.cli import run
 run()
 """

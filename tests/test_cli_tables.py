@@ -78,7 +78,7 @@ def test_list_is_aligned(terminal: Terminal) -> None:
     terminal.add("third", "--assignee", "somebody-with-a-long-name")
     terminal.claim("--queue", "q")
     lines = terminal.atb("list", *TABLE).text.splitlines()
-    heads = starts(lines[0], "ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "TRIES", "TITLE")
+    heads = starts(lines[0], "ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     assert starts(lines[1], "claimed")[0] == heads[1]
     assert starts(lines[1], "q", "ada", "1/3", "short") == [heads[place] for place in (4, 5, 7, 8)]
     assert starts(lines[2], "queued", "-1000000", "documentation", "0/3", "a longer title") == [
@@ -262,7 +262,7 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
     assert id_[-6:] in page("agents")
     assert "running" in page("list", "--full")
     assert "review" in page("complete", id_, "--token", token[1], "--result", '{"a": 1}')
-    assert "made before" in page("complete", id_, "--token", token[1])
+    assert "repeated call" in page("complete", id_, "--token", token[1])
     assert "queued" in page("reject", id_, "--note", "again")
     page("comment", id_, "a remark")
     assert "a remark" in page("show", id_)
@@ -274,9 +274,9 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
     for kind in ("created", "claimed", "started", "resumed", "completed", "rejected", "reassigned", "retried"):
         assert kind in events
     other = terminal.add("other", "--depends-on", id_, "--dedupe-key", "k")
-    assert "waits for:" in page("show", other)
-    assert "is waited for by:" in page("show", id_)
-    assert "there already" in page("add", "t", "--dedupe-key", "k")
+    assert "depends on:" in page("show", other)
+    assert "required by:" in page("show", id_)
+    assert "no task added" in page("add", "t", "--dedupe-key", "k")
     assert "QUEUE" in page("stats")
     assert "expired" in page("tick")
     assert "max_attempts" in page("config", "show")

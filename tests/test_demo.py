@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "tasks.json"
 PARSER = "Parse station files and reject broken ones"
-FROZEN = next(title for title, accident in script.ACCIDENTS.items() if accident.kind == "is frozen")
-KILLED = next(title for title, accident in script.ACCIDENTS.items() if accident.kind == "is killed")
+FROZEN = next(title for title, incident in script.INCIDENTS.items() if incident.kind == "is frozen")
+KILLED = next(title for title, incident in script.INCIDENTS.items() if incident.kind == "is killed")
 
 
 class Played:
@@ -103,8 +103,8 @@ def test_several_agents_shared_the_work(played: Played) -> None:
     assert {agent["name"] for agent in played.answer["agents"]} == set(script.AGENTS)
 
 
-def test_failed_work_was_tried_again(played: Played) -> None:
-    failing = [title for title, accident in script.ACCIDENTS.items() if accident.kind in ("fails", "gives up")]
+def test_failed_work_got_another_attempt(played: Played) -> None:
+    failing = [title for title, incident in script.INCIDENTS.items() if incident.kind in ("fails", "gives up")]
     assert len(failing) >= 2
     for title in failing:
         assert "failed" in played.outcomes(title)
@@ -114,16 +114,16 @@ def test_failed_work_was_tried_again(played: Played) -> None:
 
 
 def test_handed_over_work_was_completed_by_the_agent_it_was_for(played: Played) -> None:
-    for title, accident in script.ACCIDENTS.items():
-        if accident.kind == "hands off":
+    for title, incident in script.INCIDENTS.items():
+        if incident.kind == "hands off":
             attempts = played.histories[title]["attempts"]
             giver = next(attempt for attempt in attempts if attempt["outcome"] == "handed_off")
-            assert giver["note"] == accident.words
+            assert giver["note"] == incident.text
             assert attempts[-1]["agent"] == script.PARTNER[giver["agent"]]
 
 
 def test_released_work_was_taken_up_again(played: Played) -> None:
-    (title,) = [title for title, accident in script.ACCIDENTS.items() if accident.kind == "releases"]
+    (title,) = [title for title, incident in script.INCIDENTS.items() if incident.kind == "releases"]
     assert "released" in played.outcomes(title)
 
 
@@ -184,7 +184,7 @@ def test_no_agent_outlives_the_demo(played: Played) -> None:
     assert all(process.returncode is not None for process in played.started)
 
 
-def test_every_event_is_told_as_a_plain_line(played: Played) -> None:
+def test_every_event_is_reported_as_a_plain_line(played: Played) -> None:
     told = [event for event in played.events if event["kind"] != "imported"]
     titles = {history["task"]["id"]: title for title, history in played.histories.items()}
     lines = Counter(line.partition("s  ")[2] for line in played.text.splitlines())
@@ -200,7 +200,7 @@ def test_output_ends_with_proof_refusals_and_how_to_look(played: Played) -> None
     ]
     for one in played.answer["refusals"]:
         assert any(line.startswith(f"  - {one['agent']}, {one['verb']} ") for line in lines)
-    assert lines[-1] == f"Look at the board: atb --data-dir {played.directory} list --format table"
+    assert lines[-1] == f"View the board: atb --data-dir {played.directory} list --format table"
 
 
 # How it ends otherwise
@@ -243,7 +243,7 @@ def test_ctrl_c_ends_the_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(process.returncode == -signal.SIGKILL for process in started)
 
 
-def test_crash_of_an_agent_ends_the_demo_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_of_an_agent_ends_the_demo_with_its_last_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[str]] = []
     remember_processes(monkeypatch, started)
     monkeypatch.setitem(script.AGENTS, "coder-2", ["x" * 101])  # no queue has so long a name
@@ -273,7 +273,7 @@ def evidence(played: Played) -> tuple[dict[str, TaskDetails], list[Event], list[
             for attempt in ids[one["task"]]["attempts"]
             if (attempt["agent"], attempt["outcome"]) == (one["agent"], "expired")
         )
-        reports.append(script.Report(one["agent"], "tried", one["task"], fence, one["verb"], one["code"]))
+        reports.append(script.Report(one["agent"], "stale_call", one["task"], fence, one["verb"], one["code"]))
     return copy.deepcopy(played.histories), list(played.events), reports
 
 
@@ -319,7 +319,7 @@ def accept_a_stale_holder(evidence: Evidence) -> None:
     evidence[2][place] = evidence[2][place]._replace(code=None)
 
 
-def try_fewer_verbs(evidence: Evidence) -> None:
+def call_fewer_verbs(evidence: Evidence) -> None:
     evidence[2].remove(next(report for report in evidence[2] if report.verb == "handoff"))
 
 
@@ -328,7 +328,7 @@ def let_the_stale_attempt_count(evidence: Evidence) -> None:
 
 
 def lose_no_lease(evidence: Evidence) -> None:
-    evidence[2][:] = [report for report in evidence[2] if report.kind != "tried"]
+    evidence[2][:] = [report for report in evidence[2] if report.kind != "stale_call"]
 
 
 def test_proof_holds_for_the_evidence_as_it_is(evidence: Evidence, played: Played) -> None:
@@ -348,7 +348,7 @@ def test_proof_holds_for_the_evidence_as_it_is(evidence: Evidence, played: Playe
         begin_early,
         hide_a_completion,
         accept_a_stale_holder,
-        try_fewer_verbs,
+        call_fewer_verbs,
         let_the_stale_attempt_count,
         lose_no_lease,
     ],
@@ -372,7 +372,7 @@ class Terminal(io.StringIO):
 
 
 COUNTS = dict.fromkeys(("queued", "claimed", "running", "review", "failed", "done"), 1)
-ROWS = [Row("coder-1", "works", 40, "a title " * 20), Row("coder-2", "frozen")]
+ROWS = [Row("coder-1", "working", 40, "a title " * 20), Row("coder-2", "frozen")]
 
 
 def test_table_is_redrawn_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +380,7 @@ def test_table_is_redrawn_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = LiveScreen(out)
     screen.show(ROWS, COUNTS)
     first = out.getvalue()
-    screen.tell("coder-2 is frozen")
+    screen.report("coder-2 is frozen")
     screen.show(ROWS, COUNTS)
     height = first.count("\n")
     second = out.getvalue()[len(first) :]
@@ -393,7 +393,7 @@ def test_lines_of_the_table_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NO_COLOR", "1")
     out = Terminal()
     screen = LiveScreen(out)
-    screen.tell("long " * 40)
+    screen.report("long " * 40)
     screen.show(ROWS, COUNTS)
     lines = [re.sub(r"\x1b\[\d*[A-Z]", "", line) for line in out.getvalue().splitlines()]
     assert max(map(len, lines)) < 80
@@ -455,7 +455,7 @@ def test_demo_plays_the_example_of_the_project() -> None:
     assert script.example_tasks() == {"tasks": example()}
 
 
-def test_example_has_several_levels_and_no_circle() -> None:
+def test_example_has_several_levels_and_no_cycle() -> None:
     waits = {task["id"]: task.get("blocked_by", []) for task in example()}
     levels: dict[str, int] = {}
     while len(levels) < len(waits):
@@ -478,16 +478,16 @@ def test_example_uses_what_a_task_can_have() -> None:
         assert due.year >= 2027
 
 
-def test_every_accident_and_rejection_names_a_task_of_the_example() -> None:
+def test_every_incident_and_rejection_names_a_task_of_the_example() -> None:
     tasks = {task["title"]: task for task in example()}
-    assert script.ACCIDENTS.keys() <= tasks.keys()
+    assert script.INCIDENTS.keys() <= tasks.keys()
     assert {title for title in script.REJECTIONS if tasks[title]["needs_approval"]} == script.REJECTIONS.keys()
     served = {queue for queues in script.AGENTS.values() for queue in queues}
     assert {task["queue"] for task in tasks.values()} == served
     assert {task["assignee"] for task in tasks.values() if "assignee" in task} <= script.AGENTS.keys()
-    for title, accident in script.ACCIDENTS.items():
+    for title, incident in script.INCIDENTS.items():
         serving = {agent for agent, queues in script.AGENTS.items() if tasks[title]["queue"] in queues}
-        if accident.kind == "hands off":
+        if incident.kind == "hands off":
             assert serving <= script.PARTNER.keys()
-        if accident.kind in ("is killed", "is frozen"):
+        if incident.kind in ("is killed", "is frozen"):
             assert len(serving) >= 3, "one killed and one frozen agent would leave nobody"

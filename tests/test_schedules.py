@@ -375,7 +375,7 @@ def test_schedule_from_add_to_remove_on_the_command_line(terminal: Terminal) -> 
     add = terminal.atb(
         "schedule", "add", "nightly", "--cron", "0 2 * * *", "--zone", "UTC", "--task", json.dumps(TITLE)
     )
-    assert "made a new board" in add.warnings[0]
+    assert "created a board" in add.warnings[0]
     assert add.data["schedule"]["cron"] == "0 2 * * *"
     assert terminal.data("schedule", "list")["schedules"] == [add.data["schedule"]]
     assert terminal.data("schedule", "show", "NIGHTLY")["schedule"] == add.data["schedule"]

@@ -97,7 +97,7 @@ def test_setup_twice_changes_nothing_and_says_so(terminal: Terminal, client: str
     before = tree(terminal)
     again = terminal.atb("setup", client)
     assert {one["action"] for one in again.data["files"]} == {"unchanged"}
-    assert any("nothing to change" in warning for warning in again.warnings)
+    assert any("already up to date" in warning for warning in again.warnings)
     assert tree(terminal) == before
     terminal.data("setup", client, "--remove")
     assert {one["action"] for one in terminal.data("setup", client, "--remove")["files"]} == {"unchanged"}
@@ -351,7 +351,7 @@ def test_skill_that_was_edited_stays_while_the_rest_goes_on(terminal: Terminal) 
     terminal.data("setup", "claude")
     name = ".claude/skills/agent-task-board/SKILL.md"
     path = terminal.directory / name
-    path.write_text(path.read_text().replace("Approving", "Baking"))
+    path.write_text(path.read_text().replace("Only people", "Only bakers"))
     for words in (["--data-dir", "new"], ["--remove"]):
         before = path.read_bytes()
         answer = terminal.atb("setup", "claude", *words)
@@ -645,7 +645,7 @@ def test_hook_that_others_wrote_into_a_line_of_theirs_stays_alone(terminal: Term
     before = path.read_bytes()
     for words in ([], ["--data-dir", "new"], ["--remove"]):
         answer = terminal.atb("setup", client, *words)
-        assert sum(str(path) in warning and "stays" in warning for warning in answer.warnings) == 2
+        assert sum(str(path) in warning and "is kept" in warning for warning in answer.warnings) == 2
         left = path.read_text()
         assert left.count("notify-send") == left.count("prime --hook") == 2
         assert path.read_bytes() == before or client == "gemini"
@@ -655,7 +655,7 @@ def test_hook_that_others_wrote_into_a_line_of_theirs_stays_alone(terminal: Term
 def test_block_that_was_edited_stays(terminal: Terminal, client: str, file: str) -> None:
     path = put(terminal, file, "# Rules\n")
     terminal.data("setup", client)
-    path.write_text(path.read_text().replace("Approving", "- Be kind.\n- Approving"))
+    path.write_text(path.read_text().replace("- Only people", "- Be kind.\n- Only people"))
     before = path.read_bytes()
     for words in ([], ["--data-dir", "new"], ["--remove"]):
         answer = terminal.atb("setup", client, *words)

@@ -1,7 +1,7 @@
 """The command line: parse, one call of the service, one envelope on standard output.
 
-The command's name is found first, and then only that command's parser and module are loaded: all of them together
-would double the time of a claim.
+The name of the command is read first, and only its module and parser are loaded. Loading all of them would double the
+time of a claim.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .command import Call, Command, Reply
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+"""The exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 
 
 def run() -> NoReturn:
-    """Run one command as a process of its own; what ``atb`` starts.
+    """Run one command and end the process; the entry point of ``atb``.
 
-    A process that lives for milliseconds need not collect garbage, nor take its interpreter apart at the end: that
-    alone would be a tenth of a claim. Everything that matters is written and closed by then.
+    The process runs for milliseconds, so it does not collect garbage and skips the shutdown of the interpreter, which
+    would take a tenth of the time of a claim. All output is written, and the board is closed, before it exits.
     """
     gc.set_threshold(100_000)
     code = main()
@@ -36,13 +36,13 @@ def run() -> NoReturn:
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # its reader has gone
+        except OSError:  # the reader is gone
             pass
     os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, let hooks be told of what it did once its answer is out, and return its exit code."""
+    """Run one command, print its answer, start the delivery of hook notifications, and return the exit code."""
     calls: list[Call] = []
     code = _answer(list(sys.argv[1:] if argv is None else argv), calls)
     for call in calls:
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(arguments: list[str], calls: list[Call]) -> int:
-    """Run one command, print its answer, and return its exit code; its call is appended to ``calls``."""
+    """Run one command, print its answer, and return the exit code; its call is appended to ``calls``."""
     quiet = "--quiet" in arguments
     warnings: list[str] = []
     style = "json"
@@ -67,7 +67,7 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
         return code
     except BoardError as error:
         return output.fail(error, warnings, style, quiet=quiet)
-    except SystemExit as stop:  # a help page was shown
+    except SystemExit as stop:  # a help page was printed
         return int(stop.code or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -98,19 +98,17 @@ def _run(arguments: list[str], warnings: list[str], calls: list[Call]) -> Reply:
 
 
 def find(name: str) -> Command:
-    """Return the command of a name.
+    """Return the command with this name.
 
     Raises:
-        InvalidInput: there is none; the hint names the nearest.
+        InvalidInput: unknown command; the hint suggests a similar one.
     """
     from .registry import MODULES
 
     if name not in MODULES:
         from .parsing import did_you_mean
 
-        raise InvalidInput(
-            f"there is no command {name[:60]!r}", hint=did_you_mean(name, MODULES) or "See `atb --help`."
-        )
+        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=did_you_mean(name, MODULES) or "See `atb --help`.")
     module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
     command: Command = module.COMMANDS[name]
     return command
@@ -129,4 +127,4 @@ def _without_command(arguments: list[str]) -> Reply:
 
         python = ".".join(map(str, sys.version_info[:3]))
         return Reply({"version": __version__, "python": python, "sqlite": ".".join(map(str, SQLITE_VERSION))})
-    raise InvalidInput("name a command", hint="See `atb --help`; most agents start with `atb claim`.")
+    raise InvalidInput("command: missing", hint="See `atb --help`. Agents usually start with `atb claim`.")

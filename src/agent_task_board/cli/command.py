@@ -1,4 +1,4 @@
-"""What a command is, what it is called with, and what it answers."""
+"""What a command is, what it is called with, and what it returns."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from ..service import Board
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from .parsing import Parser
 
 FILE_BYTES = 4 * inputs.JSON_BYTES
-"""How much of a file an option reads; every field is smaller."""
+"""Bytes that an option reads from a file, at most; the limit of every field is lower."""
 
 
 class Command:
-    """One verb of the command line.
+    """One command of the command line.
 
-    ``summary`` is its line in ``atb --help``; ``details`` say what it does to a task and what it refuses;
-    ``examples`` are lines to paste. ``creates`` marks the few that make a board, ``reads`` those that only look.
+    ``summary`` is its line in ``atb --help``. ``details`` say what it changes and what it refuses. ``examples`` are
+    lines to paste. ``creates`` says whether it creates the board if it is missing, ``reads`` whether it opens the board
+    read-only: always, or only for the actions listed (its ``action`` argument).
     """
 
     __slots__ = ("configure", "creates", "details", "examples", "reads", "run", "summary")
@@ -39,8 +40,8 @@ class Command:
         details: str,
         examples: tuple[str, ...],
         *,
-        creates: bool = False,
-        reads: bool = False,
+        creates: bool | tuple[str, ...] = False,
+        reads: bool | tuple[str, ...] = False,
     ) -> None:
         self.run = run
         self.configure = configure
@@ -54,8 +55,9 @@ class Command:
 class Reply:
     """The ``data`` of an envelope, and the name of the page that shows it to people.
 
-    ``compact`` returns the answer as compact text, given the envelope's warnings. ``then`` is what goes on once the
-    answer is printed, as long as it likes.
+    ``zone`` is the time zone of that page. ``printed`` means that the command has already printed its output.
+    ``compact`` takes the warnings of the envelope and returns the answer as compact text. ``then`` is called once the
+    answer is printed, and may run for as long as it needs.
     """
 
     __slots__ = ("compact", "data", "page", "printed", "then", "warnings", "zone")
@@ -81,82 +83,96 @@ class Reply:
 
 
 class Call:
-    """One run of a command: its parsed arguments, and on demand its configuration and its board."""
+    """One run of a command: its arguments and, opened on demand, its configuration and its board.
+
+    A command reads its call and never changes it; the only thing that it adds are warnings.
+    """
 
     def __init__(self, args: Namespace, command: Command, warnings: list[str]) -> None:
-        self.args = args
-        self.command = command
-        self.warnings = warnings
-        self.creates = command.creates
-        self.reads = command.reads
+        self._args = args
+        self._creates = _holds(command.creates, args)
+        self._reads = _holds(command.reads, args)
+        self._warnings = warnings
         self._config: config.Config | None = None
         self._board: Board | None = None
         self._standard_input_of = ""
-        self._has_told = False
+        self._has_reported_board = False
+
+    @property
+    def args(self) -> Namespace:
+        """The parsed arguments."""
+        return self._args
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The warnings so far."""
+        return self._warnings
 
     @property
     def is_compact(self) -> bool:
-        """Whether the answer is to be compact text."""
-        wish = self.args.format or os.environ.get("ATB_FORMAT")
-        return not self.args.json and bool(wish == "compact")
+        """Whether the answer is printed as compact text."""
+        form = self.args.format or os.environ.get("ATB_FORMAT")
+        return not self.args.json and bool(form == "compact")
 
     @property
     def config(self) -> config.Config:
         """The configuration; its warnings are added to the envelope's."""
         if self._config is None:
             self._config = config.load(data_dir=self.args.data_dir, config=self.args.config, environ=os.environ)
-            self.warnings.extend(self._config.warnings)
+            self.warn(*self._config.warnings)
         return self._config
 
     @property
     def board(self) -> Board:
-        """The board, opened as the command needs it."""
+        """The board, opened in the way that the command declares."""
         if self._board is None:
             self._board = Board(
                 self.config.data_dir,
-                create=self.creates,
-                read_only=self.reads,
+                create=self._creates,
+                read_only=self._reads,
                 settings=self.config.settings,
             )
         return self._board
 
     @property
     def has_pending_hooks(self) -> bool:
-        """Whether the board wrote something down that hooks are to be told."""
+        """Whether this call queued notifications for hooks."""
         return self._board is not None and self._board.has_pending_hooks
 
     def close(self) -> None:
-        """Close the board; say so if it was made just now, or is not there."""
+        """Close the board; warn if this call created it, or did not find it."""
         if self._board is not None:
-            self.tell(self._board)
+            self.report_board(self._board)
             self._board.close()
 
-    def tell(self, board: Board) -> None:
-        """Add to the warnings, once, that the board was made just now, or is not there."""
-        path = os.path.abspath(board.path)
-        if not self._has_told and board.created:
-            self.warnings.append(f"made a new board at {path}")
-        elif not self._has_told and board.is_missing:
-            self.warnings.append(f"there is no board at {path} yet")
-        self._has_told = True
+    def warn(self, *warnings: str) -> None:
+        """Add warnings to the answer, also to a refusal."""
+        self._warnings.extend(warnings)
 
-    # What the arguments mean
+    def report_board(self, board: Board) -> None:
+        """Warn, once per call, if the board was created just now or was not found."""
+        path = os.path.abspath(board.path)
+        if not self._has_reported_board and board.created:
+            self.warn(f"created a board at {path}")
+        elif not self._has_reported_board and board.is_missing:
+            self.warn(f"no board found at {path}")
+        self._has_reported_board = True
+
+    # Values of the arguments
 
     def agent(self) -> str:
-        """Return the name of the agent that calls.
+        """Return the name of the calling agent.
 
         Raises:
-            InvalidInput: neither ``--agent`` nor ``ATB_AGENT`` gives one.
+            InvalidInput: neither ``--agent`` nor ``ATB_AGENT`` is given.
         """
         name = self.args.agent or os.environ.get("ATB_AGENT")
         if not name:
-            raise InvalidInput(
-                "agent: who is calling?", hint="Give --agent NAME, or set ATB_AGENT once per shell.", field="agent"
-            )
+            raise InvalidInput("agent: missing", hint="Pass --agent NAME, or set ATB_AGENT.", field="agent")
         return inputs.agent_name(name, "agent")
 
     def actor(self) -> Actor | None:
-        """Return the actor that ``--actor`` names; ``None`` leaves it to the service."""
+        """Return the actor named by ``--actor``; ``None``: the service uses its default."""
         if not self.args.actor:
             return None
         return Actor(inputs.actor_name(self.args.actor, "actor"), identity.from_environment().kind)
@@ -165,7 +181,7 @@ class Call:
         """Return the lease token: ``--token``, else the content of ``--token-file``, else ``ATB_TOKEN``.
 
         Raises:
-            InvalidInput: there is none.
+            InvalidInput: no token is given.
         """
         token = self.args.token
         if token is None and self.args.token_file is not None:
@@ -173,20 +189,20 @@ class Call:
         token = token or os.environ.get("ATB_TOKEN")
         if not token:
             raise InvalidInput(
-                "token: the lease token is missing",
-                hint="Give --token or --token-file, or set ATB_TOKEN; `atb resume` gives a new one to the holder.",
+                "token: missing",
+                hint="Pass --token or --token-file, or set ATB_TOKEN. `atb resume` issues a new token to the holder.",
                 field="token",
             )
         return str(token)
 
     def text(self, name: str) -> str | None:
-        """Return the text of ``--NAME`` or of the file of ``--NAME-file``."""
+        """Return the text of ``--NAME`` or the content of ``--NAME-file``."""
         value: str | None = getattr(self.args, name)
         file: str | None = getattr(self.args, f"{name}_file")
         if file is None:
             return value
         if value is not None:
-            raise InvalidInput(f"{name}: give --{name} or --{name}-file, not both", field=name)
+            raise InvalidInput(f"{name}: pass --{name} or --{name}-file, not both", field=name)
         return self.read_text(file, f"{name}-file")
 
     def json(self, name: str) -> Any:
@@ -199,10 +215,10 @@ class Call:
         return inputs.parse_json(value, name)
 
     def read_text(self, path: str, field: str, limit: int | None = FILE_BYTES) -> str:
-        """Return the text of a file (``-``: standard input), at most ``limit`` bytes of it.
+        """Return the text of a file (``-``: standard input) of at most ``limit`` bytes.
 
         Raises:
-            InvalidInput: it cannot be read, is larger, or is not UTF-8.
+            InvalidInput: the file cannot be read, is larger than ``limit``, or is not UTF-8.
         """
         size = -1 if limit is None else limit + 1
         try:
@@ -222,8 +238,13 @@ class Call:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"{field}: {path[:200]}: {reason}", field=field) from None
         if limit is not None and len(content) > limit:
-            raise InvalidInput(f"{field}: {path[:200]}: more than {limit:,} bytes", field=field)
+            raise InvalidInput(f"{field}: file too large: {path[:200]} (limit {limit:,} bytes)", field=field)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"{field}: {path[:200]}: not UTF-8 at byte {error.start:,}", field=field) from None
+            raise InvalidInput(f"{field}: not UTF-8: {path[:200]} (byte {error.start:,})", field=field) from None
+
+
+def _holds(declared: bool | tuple[str, ...], args: Namespace) -> bool:
+    """Say whether what a command declares holds for a call."""
+    return declared if isinstance(declared, bool) else args.action in declared

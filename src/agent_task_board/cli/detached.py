@@ -1,4 +1,4 @@
-"""A process that outlives the command which started it, and in which nobody waits for it."""
+"""Start a process that continues after the command has ended."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 def deliver(config: Config) -> None:
-    """Start ``atb hooks deliver`` for the board and the file of a configuration; return at once.
+    """Start ``atb hooks deliver`` with the board and the file of a configuration; return at once.
 
-    It leads a session of its own, and inherits no file: whoever reads what this command writes, into whatever
-    descriptor, must not wait for a hook. Where it cannot be started, the next tick delivers.
+    The process has its own session and inherits no open files, so that a program that reads this command's output does
+    not wait for a hook. If the process cannot be started, the next tick delivers.
     """
-    if not (sys.executable and hasattr(os, "posix_spawn")):
+    if not sys.executable:
         return
-    # -P: a module of the working directory must not be taken for one of ours.
+    # -P: a module in the working directory must not replace one of ours.
     words = [sys.executable, "-P", "-m", "agent_task_board", "hooks", "deliver", "--data-dir", config.data_dir]
     if config.file is not None:
         words += ["--config", config.file]
     environ = {name: value for name, value in os.environ.items() if name != "ATB_TOKEN"}
     files = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    try:  # noqa: SIM105  # contextlib takes its time to load
-        # Not fork: that would copy the tables of all our memory, for a program which needs none of it.
+    try:  # noqa: SIM105  # importing contextlib takes too long
+        # Not fork, which would copy the page tables of this process for a program that does not need them.
         os.posix_spawn(
             words[0],
             words,
@@ -38,7 +38,7 @@ def deliver(config: Config) -> None:
 
 
 def _inherited() -> list[int]:
-    """Return the descriptors beyond standard error that a program started by this process would have."""
+    """Return the file descriptors above standard error that a child process would inherit."""
     found = []
     try:
         for name in os.listdir("/dev/fd"):
@@ -46,8 +46,8 @@ def _inherited() -> list[int]:
             try:
                 if number > 2 and os.get_inheritable(number):
                     found.append(number)
-            except OSError:  # that of the listing itself
+            except OSError:  # the descriptor of this listing
                 pass
-    except OSError:  # a system without it
+    except OSError:  # a sandbox without it
         pass
     return found

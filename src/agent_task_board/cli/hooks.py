@@ -1,4 +1,4 @@
-"""The command that looks after hooks: hooks list, retry, test, deliver."""
+"""The commands that manage hooks: hooks list, retry, test, deliver."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ ACTIONS = ("list", "retry", "test", "deliver")
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("action", choices=ACTIONS, help="what to do")
-    parser.add_argument("delivery", metavar="DELIVERY", nargs="?", help="with retry: the id of the delivery")
-    parser.flag("--all", "with retry: every one that is not delivered")
-    parser.option("--status", "STATUS", f"with list: only {', '.join(outbox.STATUSES)} ones")
-    parser.whole("--limit", "with list: how many at most, 1 to 10000 (default: 100)")
-    parser.option("--task", "ID", "with test: a task to tell of (default: a made-up one)")
+    parser.add_argument("action", choices=ACTIONS, help="the operation")
+    parser.add_argument("delivery", metavar="DELIVERY", nargs="?", help="with retry: the delivery id")
+    parser.flag("--all", "with retry: retry every delivery that is pending or failed")
+    parser.option("--status", "STATUS", f"with list: only deliveries with this status: {', '.join(outbox.STATUSES)}")
+    parser.whole("--limit", "with list: the maximum number of deliveries, 1 to 10000 (default: 100)")
+    parser.option("--task", "ID", "with test: send this task (default: a sample task)")
 
 
 def _hooks(call: Call) -> Reply:
     args, action = call.args, call.args.action
-    call.reads = action in ("list", "test")
     for option, owner in (
         ("delivery", "retry"),
         ("all", "retry"),
@@ -33,12 +32,12 @@ def _hooks(call: Call) -> Reply:
         ("task", "test"),
     ):
         if getattr(args, option) not in (None, False) and action != owner:
-            raise InvalidInput(f"{option}: goes with {owner} only", field=option)
+            raise InvalidInput(f"{option}: requires `{owner}`", field=option)
     if action == "deliver":
         return Reply({"delivered": delivery.deliver_all(call.board)})
     if action == "retry":
         if (args.delivery is None) != args.all:
-            raise InvalidInput("delivery: give the id of one, or --all", field="delivery")
+            raise InvalidInput("delivery: pass one id or --all", field="delivery")
         return _retry(call)
     found = _targets(call)
     if action == "test":
@@ -48,45 +47,48 @@ def _hooks(call: Call) -> Reply:
 
 
 def _retry(call: Call) -> Reply:
+    from . import detached
+
     count = outbox.retry(call.board, call.args.delivery)
-    call.board.has_pending_hooks = count > 0 and call.config.settings.hooks is not None
-    return Reply({"retried": count})
+    is_due = count > 0 and call.config.settings.hooks is not None
+    return Reply({"retried": count}, then=(lambda: detached.deliver(call.config)) if is_due else None)
 
 
 def _targets(call: Call) -> list[dict[str, str]]:
-    """Return who is told, without secrets; warn of what keeps others from being told."""
+    """Return the targets, without secrets; warn if the configuration disables some of them."""
     import os
 
     values = {key: value for key, (value, _) in call.config.values.items()}
     hooks, url = call.config.settings.hooks, values["hooks.webhook_url"]
     if os.environ.get("ATB_DELIVERY"):
-        call.warnings.append("hooks are off for calls that a hook makes")
+        call.warn("hooks are disabled for commands that a hook runs")
     elif not values["hooks.enabled"]:
-        call.warnings.append("hooks are off: set enabled = true under [hooks]")
+        call.warn("hooks are disabled; to enable them, set enabled = true under [hooks]")
     elif url and not values["hooks.allow_network"]:
-        call.warnings.append("webhook_url does not count without allow_network = true")
+        call.warn("webhook_url is ignored without allow_network = true")
     elif hooks is None:
-        call.warnings.append("hooks are on, but there is neither a command nor a webhook_url")
+        call.warn("hooks are enabled, but neither command nor webhook_url is set")
     if hooks is None:
         return []
-    told = {"command": hooks.command and hooks.command[0], "webhook": url and "/".join(url.split("/")[:3])}
-    return [{"target": target, "to": str(told[target])} for target in hooks.targets()]
+    addresses = {"command": hooks.command and hooks.command[0], "webhook": url and "/".join(url.split("/")[:3])}
+    return [{"target": target, "to": str(addresses[target])} for target in hooks.targets()]
 
 
 COMMANDS = {
     "hooks": Command(
         _hooks,
         _arguments,
-        "Tell a program or an address of yours when a task gets somewhere: list, retry, test, deliver.",
-        "`list` shows who is told, and what was, the newest first; `retry` makes a delivery that failed due now, with\n"
-        "all its attempts; `test` tells every target at once, and writes nothing down. `deliver` delivers what is\n"
-        "due; commands start it by themselves, and `atb tick` does it, too. `data` of list is {targets, deliveries},\n"
-        "of retry {retried}, of test {delivery, results}, of deliver {delivered}. What hooks are, and how they are\n"
-        "switched on, is told in docs/hooks.md.",
+        "Notify a command or webhook when a task changes state.",
+        "`list` shows the targets and the deliveries, newest first. `retry` makes a delivery due now, with a\n"
+        "new set of attempts. `test` sends a message to every target and stores nothing. `deliver` delivers\n"
+        "what is due; other commands and `atb tick` do this automatically. `data` is {targets, deliveries}\n"
+        "for list, {retried} for retry, {delivery, results} for test and {delivered} for deliver.\n"
+        "docs/hooks.md explains how to enable hooks.",
         (
             "atb hooks list --status failed --format table",
             "atb hooks test",
             "atb hooks retry --all",
         ),
+        reads=("list", "test"),
     ),
 }

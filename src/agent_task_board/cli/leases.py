@@ -1,4 +1,4 @@
-"""The commands of an agent at work: claim, resume, heartbeat, complete, fail, release, handoff."""
+"""The commands of an agent that works on tasks: claim, resume, heartbeat, complete, fail, release, handoff."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def receipt_reply(call: Call, receipt: Receipt, verb: str) -> Reply:
-    """Return the answer of a verb; ``verb`` is what became of the task, as compact text has it."""
+    """Return the answer of a verb; ``verb`` is its past tense, as compact text prints it."""
 
     def in_brief(warnings: list[str]) -> str:
         from ..text import compact
@@ -38,16 +38,20 @@ def _nothing_ready(reasons: list[str]) -> Reply:
 
 
 def _claim_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", nargs="?", help="this very task (default: the best one that is ready)")
-    parser.option("--agent", "NAME", "who claims (default: ATB_AGENT)")
-    parser.repeated("--queue", "NAME", "only from this queue")
-    parser.repeated("--tag", "TAG", "only a task with this tag")
-    parser.option("--lease", "LENGTH", "how long the lease lasts, 1s to 7d (default: the configuration, 15m)")
-    parser.flag("--fail-empty", "exit 9 when nothing is ready, instead of `data: null` and exit 0")
-    parser.option("--if-status", "STATUS", "claim ID only if it has this status")
-    parser.option("--request-id", "ID", "a name for this call: repeating it gives the same claim again")
-    parser.option("--comment", "TEXT", "a remark to leave on the task with the claim")
-    parser.option("--actor", "NAME", "who does this (default: the agent)")
+    parser.add_argument("id", metavar="ID", nargs="?", help="claim this task (default: the best task that is ready)")
+    parser.option("--agent", "NAME", "the agent that claims (default: ATB_AGENT)")
+    parser.repeated("--queue", "NAME", "only claim from this queue")
+    parser.repeated("--tag", "TAG", "only claim a task with this tag")
+    parser.option("--lease", "LENGTH", "the length of the lease, 1s to 7d (default: as configured, 15m)")
+    parser.flag(
+        "--fail-empty", "if nothing is ready, exit with 9; without this flag, `data` is null and the exit code is 0"
+    )
+    parser.option("--if-status", "STATUS", "claim ID only if the task has this status")
+    parser.option(
+        "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same claim"
+    )
+    parser.option("--comment", "TEXT", "add a comment to the task")
+    parser.option("--actor", "NAME", "who makes the change (default: the agent)")
 
 
 def _claim(call: Call) -> Reply:
@@ -67,16 +71,16 @@ def _claim(call: Call) -> Reply:
         return receipt_reply(call, receipt, "claimed")
     reasons = call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
     if args.fail_empty:
-        call.warnings.extend(reasons)
+        call.warn(*reasons)
         raise Empty("nothing is ready")
     return _nothing_ready(reasons)
 
 
 def _resume_arguments(parser: Parser) -> None:
     parser.task()
-    parser.option("--agent", "NAME", "who holds the task (default: ATB_AGENT)")
-    parser.option("--lease", "LENGTH", "renew the lease for this long (default: its end stays)")
-    parser.option("--actor", "NAME", "who does this (default: the agent)")
+    parser.option("--agent", "NAME", "the agent that holds the task (default: ATB_AGENT)")
+    parser.option("--lease", "LENGTH", "also renew the lease, for this length (default: its end does not change)")
+    parser.option("--actor", "NAME", "who makes the change (default: the agent)")
 
 
 def _resume(call: Call) -> Reply:
@@ -88,9 +92,11 @@ def _resume(call: Call) -> Reply:
 
 def _heartbeat_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--lease", "LENGTH", "from now on this long (default: as last asked for on this claim)")
-    parser.whole("--progress", "how much is done, 0 to 100")
-    parser.note("what is going on")
+    parser.option(
+        "--lease", "LENGTH", "the length of the lease from now on (default: the last length requested for this claim)"
+    )
+    parser.whole("--progress", "the progress in percent, 0 to 100")
+    parser.note("a note about the current state")
 
 
 def _heartbeat(call: Call) -> Reply:
@@ -108,9 +114,9 @@ def _heartbeat(call: Call) -> Reply:
 
 def _complete_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--result", "JSON", "what came out: JSON, @FILE, or - for standard input")
-    parser.repeated("--artifact", "PATH", "a file that came out")
-    parser.note("a remark for whoever reads the history")
+    parser.option("--result", "JSON", "the result: JSON, @FILE, or - for standard input")
+    parser.repeated("--artifact", "PATH", "the path of a file that the work produced")
+    parser.note("a note for the history")
 
 
 def _complete(call: Call) -> Reply:
@@ -128,10 +134,10 @@ def _complete(call: Call) -> Reply:
 
 def _fail_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--error", "TEXT", "what went wrong")
-    parser.option("--error-file", "FILE", "read it from a file, or from standard input with -")
-    parser.option("--retry-in", "LENGTH", "wait this long before the next attempt (default: 30s, 1m, 2m ...)")
-    parser.flag("--no-retry", "give up for good, whatever attempts are left")
+    parser.option("--error", "TEXT", "the reason for the failure")
+    parser.option("--error-file", "FILE", "read the reason from a file, or from standard input with -")
+    parser.option("--retry-in", "LENGTH", "the wait before the next attempt (default: 30s, 1m, 2m ...)")
+    parser.flag("--no-retry", "fail permanently, even if attempts are left")
 
 
 def _fail(call: Call) -> Reply:
@@ -149,8 +155,8 @@ def _fail(call: Call) -> Reply:
 
 def _release_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--after", "LENGTH", "keep it from being claimed for this long")
-    parser.note("why, for whoever claims it next")
+    parser.option("--after", "LENGTH", "nobody can claim the task for this long")
+    parser.note("the reason, for the next agent")
 
 
 def _release(call: Call) -> Reply:
@@ -161,8 +167,8 @@ def _release(call: Call) -> Reply:
 
 def _handoff_arguments(parser: Parser) -> None:
     parser.holder()
-    parser.option("--to", "AGENT", "who goes on with it", required=True)
-    parser.note("what the other agent must know")
+    parser.option("--to", "AGENT", "the agent that continues the work", required=True)
+    parser.note("what the other agent needs to know")
 
 
 def _handoff(call: Call) -> Reply:
@@ -171,17 +177,18 @@ def _handoff(call: Call) -> Reply:
     return receipt_reply(call, receipt, "handed_off")
 
 
-LOST = "Refused with `lease_lost` (exit 5) when the token is wrong, expired or replaced: stop working on the task."
+LOST = "Refused with `lease_lost` (exit 5) if the token is wrong, expired or replaced: stop working."
 
 COMMANDS = {
     "claim": Command(
         _claim,
         _claim_arguments,
-        "Take one task, and nobody else can: the best that is ready, or the one named.",
-        "queued -> claimed. The answer has the task and the lease: `token` goes with every later call, `fence` is\n"
-        "for resources outside the board, `expires_at` is when the right to work ends. The best task is the one of\n"
-        "largest priority, then the oldest. With nothing ready, `data` is null and `warnings` say why. A task by ID\n"
-        "that is not ready is a `conflict` (exit 4) that names its state and holder: choose another one.",
+        "Claim one task under a lease: the best one that is ready, or the one named.",
+        "queued -> claimed. The answer has the task and the lease. Pass `token` with every later call on the\n"
+        "task. Send `fence` to resources outside the board, so that they can refuse a stale holder. The lease\n"
+        "ends at `expires_at`. The best task is the one with the highest priority, then the oldest. If\n"
+        "nothing is ready, `data` is null and `warnings` say why. If the task ID is not ready, the claim is\n"
+        "refused with `conflict` (exit 4), which names its state and holder: choose another task.",
         (
             "atb claim --agent ada",
             "atb claim --agent ada --queue docs --queue default --lease 30m",
@@ -192,15 +199,16 @@ COMMANDS = {
     "resume": Command(
         _resume,
         _resume_arguments,
-        "Get a new token for a task that you hold, after losing yours.",
-        "claimed, running -> same. The old token is dead at once, the fence grows, the attempt goes on.",
+        "Get a new lease token for a task that you hold.",
+        "claimed, running -> same. Use it if you lost the token. The old token stops working at once, the\n"
+        "fence increases, and the attempt continues.",
         ("atb resume 9F3K2A --agent ada",),
     ),
     "heartbeat": Command(
         _heartbeat,
         _heartbeat_arguments,
-        "Renew your lease, and tell how far you are.",
-        "claimed -> running at the first one. The lease lasts its length again, counted from now.\n" + LOST,
+        "Renew your lease and report progress.",
+        "claimed -> running at the first heartbeat. The lease starts again, with its full length, from now.\n" + LOST,
         (
             'atb heartbeat 9F3K2A --token "$TOKEN"',
             'atb heartbeat 9F3K2A --token "$TOKEN" --progress 40 --note "tests written"',
@@ -209,9 +217,10 @@ COMMANDS = {
     "complete": Command(
         _complete,
         _complete_arguments,
-        "Hand in finished work.",
-        "claimed, running -> done, or review when the task needs approval. What waits for it may start once it is\n"
-        "done. Repeating the call after a lost reply is safe: it answers `replayed` and changes nothing.\n" + LOST,
+        "Complete a task and submit its result.",
+        "claimed, running -> done, or review if the task needs approval. Tasks that wait only for it become\n"
+        "ready once it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing\n"
+        "changes.\n" + LOST,
         (
             'atb complete 9F3K2A --token "$TOKEN" --result \'{"tests": 12}\' --artifact build/report.html',
             'make report | atb complete 9F3K2A --token "$TOKEN" --result -',
@@ -220,9 +229,9 @@ COMMANDS = {
     "fail": Command(
         _fail,
         _fail_arguments,
-        "Give up on the work, saying why.",
-        "claimed, running -> queued after a wait, or failed when no attempt is left. Repeating the call is safe.\n"
-        + LOST,
+        "Report that an attempt failed.",
+        "claimed, running -> queued after a wait, or failed if no attempt is left. Repeating the call is\n"
+        "safe.\n" + LOST,
         (
             'atb fail 9F3K2A --token "$TOKEN" --error "registry is down" --retry-in 10m',
             'atb fail 9F3K2A --token "$TOKEN" --error-file build.log --no-retry',
@@ -231,16 +240,16 @@ COMMANDS = {
     "release": Command(
         _release,
         _release_arguments,
-        "Put a task back untouched; the attempt does not count.",
+        "Return a task to its queue; the attempt does not count.",
         "claimed, running -> queued. Repeating the call is safe.\n" + LOST,
         ('atb release 9F3K2A --token "$TOKEN" --after 1h --note "waits for the nightly build"',),
     ),
     "handoff": Command(
         _handoff,
         _handoff_arguments,
-        "Pass a task on to another agent, with a note.",
-        "claimed, running -> queued, assigned to the other agent; the attempt does not count. Whoever claims it\n"
-        "next finds the note in `warnings`. Repeating the call is safe.\n" + LOST,
+        "Hand a task off to another agent, with a note.",
+        "claimed, running -> queued, assigned to the other agent; the attempt does not count. The next claim\n"
+        "has the note in `warnings`. Repeating the call is safe.\n" + LOST,
         ('atb handoff 9F3K2A --token "$TOKEN" --to reviewer --note "parser done, printer missing"',),
     ),
 }

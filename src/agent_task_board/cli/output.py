@@ -1,4 +1,4 @@
-"""What a command prints: an envelope, a page for people or compact text on standard output, talk on standard error."""
+"""What a command prints: an envelope, a table or compact text on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ COMPACT = frozenset(
     unarchive list show
     """.split()
 )
-"""Commands that answer in compact text, too; the others print their envelope instead."""
+"""Commands that support compact text; the others print their envelope instead."""
 OWN_FORMAT = ("export", "import")
-"""Commands whose ``--format`` is that of a file."""
+"""Commands whose ``--format`` is the format of a file."""
 HOOK = "hook"
-"""The style of a client's hook: a refusal goes to standard error, and the exit code is 0 whatever happens."""
+"""The style of a hook of a client: a refusal goes to standard error, and the exit code is always 0."""
 
 
 def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
-    """Return how to print, before anything is parsed, so that a refusal to parse is printed that way, too."""
+    """Return the output style. It is read before the arguments are parsed, so that a parse error has it, too."""
     from .parsing import place_of_command
 
     try:
         place = place_of_command(arguments)
-    except InvalidInput:  # said again, and printed, when the command line is parsed
+    except InvalidInput:  # raised again when the arguments are parsed
         place = None
     if "--" in arguments:
         arguments = arguments[: arguments.index("--")]
@@ -52,68 +52,69 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
         elif word.startswith("--format="):
             style = word.partition("=")[2]
     if style not in STYLES:
-        raise InvalidInput(f"--format: {style[:60]!r} is not one of: {', '.join(STYLES)}", field="format")
+        raise InvalidInput(f"format: unknown value: {style[:60]!r} (allowed: {', '.join(STYLES)})", field="format")
     return "json" if style == "compact" and name is not None and not _has_compact_form(name) else style
 
 
 def _has_compact_form(name: str) -> bool:
-    """Say whether a command can be refused, and may be answered, in compact text; a misspelt one can."""
+    """Say whether a command supports compact text; a misspelt name is refused in compact text, too."""
     from .registry import MODULES
 
     return name in COMPACT or name not in MODULES
 
 
 def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> int:
-    """Print the answer of a command that worked; return its exit code."""
+    """Print the answer of a command that succeeded; return the exit code."""
     if reply.printed:
         return 0
     warnings = [*warnings, *reply.warnings]
     try:
         if style == "compact" and reply.compact is not None:
-            _write(reply.compact(warnings))
+            print_text(reply.compact(warnings))
         elif style != "table":
-            _print({"ok": True, "data": reply.data, "warnings": warnings})
+            print_line({"ok": True, "data": reply.data, "warnings": warnings})
         else:
-            from . import tables
+            from . import pages
 
-            _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
-            _write(tables.page(reply))
+            _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            print_text(pages.page(reply))
     except BrokenPipeError:
         return discard()
     except OSError as error:
         discard()
-        sys.stderr.write(f"the command worked, but its answer could not be written: {error.strerror}\n")
+        sys.stderr.write(f"the command succeeded, but its answer cannot be written: {error.strerror}\n")
         return BoardError.exit_code
     return 0
 
 
 def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> int:
-    """Print a refusal; return its exit code."""
+    """Print a refusal; return the exit code."""
     try:
         if style == "json":
-            _print({"ok": False, "error": error.to_dict(), "warnings": warnings})
+            print_line({"ok": False, "error": error.to_dict(), "warnings": warnings})
         elif style == HOOK:
-            _talk([f"{error.code}: {error.message}"], quiet=quiet)
+            _report([f"{error.code}: {error.message}"], quiet=quiet)
         elif style == "compact":
             from ..text import compact
 
-            _write(compact.refusal(error, warnings=warnings))
+            print_text(compact.refusal(error, warnings=warnings))
         else:
             from . import tables
 
-            _talk([f"warning: {warning}" for warning in warnings], quiet=quiet)
-            if "findings" in error.details:  # a doctor's: what is well is worth seeing, too
+            _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            if "findings" in error.details:  # of `doctor`: print the checks that passed, too
+                from . import pages
                 from .command import Reply
 
-                _write(tables.page(Reply(error.details, page="doctor")))
+                print_text(pages.page(Reply(error.details, page="doctor")))
             sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
-    except OSError:  # nobody listens; the exit code still tells
+    except OSError:  # nobody reads the output; the exit code remains
         discard()
     return 0 if style == HOOK else error.exit_code
 
 
 def bug(error: Exception, *, quiet: bool) -> BoardError:
-    """Return the refusal that stands for a fault of our own; its traceback goes to standard error."""
+    """Return the refusal for an unexpected exception; its traceback goes to standard error."""
     if not quiet:
         import traceback
 
@@ -122,35 +123,27 @@ def bug(error: Exception, *, quiet: bool) -> BoardError:
 
 
 def discard() -> int:
-    """Go on without standard output, which nobody reads or nothing can hold any more; return the exit code."""
+    """Redirect standard output to nowhere, because its reader is gone or its disk is full; return exit code 0."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def print_line(value: Any) -> None:
-    """Print one JSON value on a line of its own, at once."""
-    _print(value)
+    """Print one JSON value on its own line and flush it."""
+    print_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
 
 
 def print_text(text: str) -> None:
-    """Print text as it is, at once."""
-    _write(text)
-
-
-def _print(value: Any) -> None:
-    _write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
-
-
-def _write(text: str) -> None:
+    """Print text and flush it."""
     if sys.stdout is None:  # started with standard output closed
         return
     sys.stdout.flush()
-    # Bytes, since standard output may be in another encoding, and a word in a message may hold bytes that are none.
+    # Bytes: standard output may have another encoding, and a message may contain bytes that are not UTF-8.
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 
-def _talk(lines: list[str], *, quiet: bool) -> None:
+def _report(lines: list[str], *, quiet: bool) -> None:
     if lines and not quiet:
         from . import tables
 

@@ -1,4 +1,4 @@
-"""Arguments: where the command's name is, the parser of one command, and the kinds of values."""
+"""Arguments: the position of the command's name, the parser of one command, and the types of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .command import Command
 
-# Refusals are in English whatever the locale; to find that out, gettext would load a module of its own.
+# Error messages are always in English. Without this line, gettext would import another module to look at the locale.
 argparse._ = str  # type: ignore[attr-defined]
 
 GLOBAL_WITH_VALUE = ("--data-dir", "--config", "--format")
@@ -21,10 +21,10 @@ GLOBAL_FLAGS = ("--json", "--quiet", "--help", "-h", "--version")
 
 
 def place_of_command(arguments: list[str]) -> int | None:
-    """Return the index of the command's name; the options that every command takes may stand before it.
+    """Return the index of the command's name; the options of every command may come before it.
 
     Raises:
-        InvalidInput: another option stands before it.
+        InvalidInput: another option comes before it.
     """
     skip = False
     for place, word in enumerate(arguments):
@@ -37,14 +37,14 @@ def place_of_command(arguments: list[str]) -> int | None:
         elif word not in GLOBAL_FLAGS and word.partition("=")[0] not in GLOBAL_WITH_VALUE:
             known = [*GLOBAL_WITH_VALUE, *GLOBAL_FLAGS]
             raise InvalidInput(
-                f"there is no option {word[:60]!r} before a command",
-                hint=did_you_mean(word, known) or "Put a command's own options after its name.",
+                f"unknown option before the command: {word[:60]!r}",
+                hint=did_you_mean(word, known) or "Pass the options of a command after its name.",
             )
     return None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return a hint that names the nearest of the words known, if one is near."""
+    """Return a hint with the known word that is most similar, if one is similar enough."""
     import difflib
 
     near = difflib.get_close_matches(word, list(known), n=1)
@@ -52,15 +52,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are refusals like any other."""
+    """A parser whose errors are refusals like any other."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Remember the words, for a complaint that does not name the one that was misspelt."""
+        """Keep the arguments: an error message does not always name the one that was misspelt."""
         self._words = list(args or ())
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line, naming the option that may have been meant."""
+        """Refuse the arguments, with a hint if an option was misspelt."""
         hint = None
         known = [option for action in self._actions for option in action.option_strings]
         for word in (word.partition("=")[0] for word in self._words):
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
                 hint = did_you_mean(word, known)
                 break
             if word.startswith("-") and word not in known:
-                hint = "A value that begins with a dash is written --option=-value, or stands after --."
+                hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
 
     def whole(self, option: str, text: str) -> None:
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(option, metavar=metavar, help=text, **more)
 
     def repeated(self, option: str, metavar: str, text: str, **more: Any) -> None:
-        """Add an option that may be given again and again."""
+        """Add an option that can be repeated."""
         self.add_argument(option, metavar=metavar, action="append", default=[], help=f"{text} (repeatable)", **more)
 
     def flag(self, option: str, text: str) -> None:
@@ -90,43 +90,43 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(option, action="store_true", help=text)
 
     def task(self) -> None:
-        """Add the task that the command is about."""
-        self.add_argument("id", metavar="ID", help="the task: its id, or the last 4 or more characters of it")
+        """Add the id of a task."""
+        self.add_argument("id", metavar="ID", help="the task: its id, or at least the last 4 characters of it")
 
     def actor(self) -> None:
-        """Add who acts."""
-        self.option("--actor", "NAME", "who does this (default: ATB_AGENT, ATB_ACTOR, the login name)")
+        """Add the actor."""
+        self.option("--actor", "NAME", "who makes the change (default: ATB_AGENT, ATB_ACTOR, the login name)")
 
     def holder(self) -> None:
-        """Add what a verb under a lease needs: the task, the token, the actor."""
+        """Add the arguments of a verb under a lease: the task, the token, the actor."""
         self.task()
         self.option("--token", "TOKEN", "the lease token of the claim (default: ATB_TOKEN)")
         self.option("--token-file", "FILE", "read the lease token from a file, or from standard input with -")
-        self.option("--actor", "NAME", "who does this (default: the holder)")
+        self.option("--actor", "NAME", "who makes the change (default: the holder)")
 
     def note(self, text: str) -> None:
-        """Add a note, literal or from a file."""
+        """Add a note, given as text or in a file."""
         self.option("--note", "TEXT", text)
         self.option("--note-file", "FILE", "read the note from a file, or from standard input with -")
 
 
 def whole_number(text: str) -> int:
-    """Return the integer that plain ASCII digits spell."""
+    """Return the integer written in plain ASCII digits."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"not a whole number: {text[:60]!r}")
     return int(text)
 
 
 class _Page(argparse.RawDescriptionHelpFormatter):
-    """Help of a fixed width; argparse would load shutil for each argument, only to ask how wide the terminal is."""
+    """Help of a fixed width; to find the width of the terminal, argparse would import shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=100)
 
 
 def parser_of(name: str, command: Command) -> Parser:
-    """Return the parser of one command, with the options that every command takes."""
+    """Return the parser of one command, with the options of every command."""
     parser = Parser(
         prog=f"atb {name}",
         description=f"{command.summary}\n\n{command.details}",
@@ -136,15 +136,17 @@ def parser_of(name: str, command: Command) -> Parser:
     )
     command.configure(parser)
     every = parser.add_argument_group("options of every command")
-    every.add_argument("--data-dir", metavar="DIR", help="where the board is (default: ATB_DATA_DIR, atb.toml, ./data)")
+    every.add_argument(
+        "--data-dir", metavar="DIR", help="the data directory of the board (default: ATB_DATA_DIR, atb.toml, ./data)"
+    )
     every.add_argument("--config", metavar="FILE", help="the configuration file (default: ATB_CONFIG, atb.toml)")
-    every.add_argument("--json", action="store_true", help="print the JSON envelope; wins over --format")
+    every.add_argument("--json", action="store_true", help="print the JSON envelope; overrides --format")
     if "--format" not in parser._option_string_actions:
         every.add_argument(
             "--format",
             choices=["json", "table", "compact"],
-            help="table: a page for people; compact: few tokens, for agents (default: ATB_FORMAT, json); "
-            "export and import have their own",
+            help="table: for people; compact: few tokens, for agents (default: ATB_FORMAT, json); for export and "
+            "import, the format of the file",
         )
-    every.add_argument("--quiet", action="store_true", help="say nothing on standard error")
+    every.add_argument("--quiet", action="store_true", help="print nothing on standard error")
     return parser

@@ -1,4 +1,4 @@
-"""The commands that only look: list, show, events, agents, stats."""
+"""The commands that query the board: list, show, events, agents, stats."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from ..model import Attention
     from .parsing import Parser
 
-PAUSE = 0.25
-"""Seconds between two looks of ``events --follow``."""
+POLL_SECONDS = 0.25
+"""How often ``events --follow`` reads new events."""
 
 PAGE = 1_000
-"""Events that it reads at once."""
+"""Events that it reads at once, at most."""
 
 
 def _list_arguments(parser: Parser) -> None:
-    parser.repeated("--status", "STATUS", "only tasks in this status")
-    parser.option("--queue", "NAME", "only of this queue")
-    parser.option("--assignee", "AGENT", "only those assigned to this agent, or to nobody with none")
-    parser.option("--claimed-by", "AGENT", "only those that this agent holds or held last")
+    parser.repeated("--status", "STATUS", "only tasks with this status")
+    parser.option("--queue", "NAME", "only tasks in this queue")
+    parser.option("--assignee", "AGENT", "only tasks assigned to this agent; none: only unassigned tasks")
+    parser.option("--claimed-by", "AGENT", "only tasks that this agent holds, or was the last to hold")
     parser.repeated("--tag", "TAG", "only tasks with this tag")
-    parser.flag("--ready", "only tasks that could be claimed now")
-    parser.flag("--blocked", "only tasks that wait for others")
+    parser.flag("--ready", "only tasks that are ready to be claimed")
+    parser.flag("--blocked", "only tasks with unfinished dependencies")
     parser.flag("--overdue", "only unfinished tasks past their deadline")
-    parser.flag("--archived", "only tasks in the archive, which other lists leave out")
-    parser.option("--search", "TEXT", "only tasks with this text in their id, title or body, archived ones too")
-    parser.whole("--limit", "how many at most, 1 to 100000 (default: 100)")
-    parser.option("--after", "CURSOR", "go on after an earlier page: its `next`")
-    parser.option("--order", "ORDER", f"{', '.join(ORDERS)} (default: age, the oldest first)", default="age")
-    parser.flag("--full", "with body, params, result and error")
+    parser.flag("--archived", "only archived tasks, which are otherwise left out")
+    parser.option("--search", "TEXT", "only tasks with this text in the id, title or body, including archived tasks")
+    parser.whole("--limit", "the maximum number of tasks, 1 to 100000 (default: 100)")
+    parser.option("--after", "CURSOR", "continue the list: the previous page's `next`")
+    parser.option("--order", "ORDER", f"the order: {', '.join(ORDERS)} (default: age, oldest first)", default="age")
+    parser.flag("--full", "include body, params, result and error")
     _budget_argument(parser)
 
 
 def _budget_argument(parser: Parser) -> None:
-    parser.whole("--budget", "with --format compact: how many tokens at most, of 4 characters each; 100 to 1000000")
+    parser.whole("--budget", "with --format compact: the maximum number of tokens (4 characters each), 100 to 1000000")
 
 
 def _list(call: Call) -> Reply:
@@ -50,7 +50,7 @@ def _list(call: Call) -> Reply:
         _refuse_budget(call)
         return Reply(_page(call, limit).to_dict(), page="tasks", zone=call.config.settings.timezone)
     if args.full:
-        raise InvalidInput("full: compact text shows whole tasks one at a time", hint="Use `atb show`.", field="full")
+        raise InvalidInput("full: not available with `--format compact`", hint="Use `atb show ID`.", field="full")
     from ..text import compact
 
     return _in_brief(
@@ -62,16 +62,16 @@ def _list(call: Call) -> Reply:
 
 
 def _in_brief(call: Call, text: Callable[[Attention, Sequence[str]], str]) -> Reply:
-    """Return a read as compact text, written while the board is open; that it is not there is told at the top."""
+    """Return a read as compact text, rendered while the board is open; a missing board is a warning at its top."""
     attention = call.board.attention()
-    call.tell(call.board)
-    written = text(attention, call.warnings)
-    return Reply(None, compact=lambda _: written)
+    call.report_board(call.board)
+    rendered = text(attention, call.warnings)
+    return Reply(None, compact=lambda _: rendered)
 
 
 def _refuse_budget(call: Call) -> None:
     if call.args.budget is not None:
-        raise InvalidInput("budget: goes with compact text only", hint="Add --format compact.", field="budget")
+        raise InvalidInput("budget: requires `--format compact`", field="budget")
 
 
 def _page(call: Call, limit: int) -> TaskPage:
@@ -113,10 +113,10 @@ def _show(call: Call) -> Reply:
 
 
 def _events_arguments(parser: Parser) -> None:
-    parser.option("--task", "ID", "only of this task")
-    parser.whole("--after", "only later than this sequence number (default: 0)")
-    parser.whole("--limit", "how many at most, 1 to 10000 (default: 100; with --follow: no end)")
-    parser.flag("--follow", "print one event a line, and go on as they happen, until Ctrl-C")
+    parser.option("--task", "ID", "only events of this task")
+    parser.whole("--after", "only events after this sequence number (default: 0)")
+    parser.whole("--limit", "the maximum number of events, 1 to 10000 (default: 100; with --follow: no limit)")
+    parser.flag("--follow", "print each event on its own line, and wait for new ones until Ctrl-C")
 
 
 def _events(call: Call) -> Reply:
@@ -129,7 +129,7 @@ def _events(call: Call) -> Reply:
 
 
 def _follow(call: Call, after: int) -> Reply:
-    """Print events as they happen, until the limit, Ctrl-C, or the going of whoever reads them."""
+    """Print events as they happen, until the limit, Ctrl-C, or the reader closes the pipe."""
     import select
     import sys
     from time import sleep
@@ -138,9 +138,9 @@ def _follow(call: Call, after: int) -> Reply:
 
     left = call.args.limit
     reader = select.poll()
-    reader.register(sys.stdout.fileno(), 0)  # tells only of a pipe whose other end was closed
+    reader.register(sys.stdout.fileno(), 0)  # only reports a pipe whose reading end was closed
     if not (call.board.exists() or call.args.quiet):
-        sys.stderr.write(f"there is no board at {call.board.path} yet; waiting for it\n")
+        sys.stderr.write(f"no board found at {call.board.path}; waiting for one\n")
     while True:
         found = call.board.events(task=call.args.task, after=after, limit=PAGE if left is None else min(left, PAGE))
         for event in found["events"]:
@@ -151,7 +151,7 @@ def _follow(call: Call, after: int) -> Reply:
         if left == 0 or reader.poll(0):
             return Reply(None, printed=True)
         if not found["events"]:
-            sleep(PAUSE)
+            sleep(POLL_SECONDS)
 
 
 def _agents(call: Call) -> Reply:
@@ -159,7 +159,7 @@ def _agents(call: Call) -> Reply:
 
 
 def _stats_arguments(parser: Parser) -> None:
-    parser.whole("--days", "how many days to look back, 1 to 366 (default: 14)")
+    parser.whole("--days", "the number of days to include, 1 to 366 (default: 14)")
 
 
 def _stats(call: Call) -> Reply:
@@ -168,7 +168,7 @@ def _stats(call: Call) -> Reply:
 
 
 def no_arguments(parser: Parser) -> None:
-    """Take no arguments of its own."""
+    """Add nothing: the command has no arguments of its own."""
 
 
 COMMANDS = {
@@ -176,8 +176,9 @@ COMMANDS = {
         _list,
         _list_arguments,
         "List tasks.",
-        "`data` is {tasks, next}: `next` is the cursor of the following page, null on the last one. Without --full\n"
-        "the tasks lack body, params, result and error. All conditions must be met; statuses given are alternatives.",
+        "`data` is {tasks, next}; `next` is the cursor of the next page, or null on the last page. Without\n"
+        "--full, tasks have no body, params, result and error. A task must meet all conditions; if several\n"
+        "statuses are given, it must have one of them.",
         (
             "atb list --ready --order priority",
             "atb list --status review --status failed --format table",
@@ -191,37 +192,37 @@ COMMANDS = {
         _show,
         _show_arguments,
         "Show one task with its attempts, dependencies and comments.",
-        "`data` is {task, attempts, dependencies, dependents, comments}: dependencies are what it waits for,\n"
-        "dependents are what waits for it.",
+        "`data` is {task, attempts, dependencies, dependents, comments}. The task waits for its dependencies,\n"
+        "and its dependents wait for it.",
         ("atb show 9F3K2A", "atb show 9F3K2A --format table", "atb show 9F3K2A --format compact --budget 1000"),
         reads=True,
     ),
     "events": Command(
         _events,
         _events_arguments,
-        "Read the history, of one task or of all.",
-        "`data` is {events, next}, oldest first; give `next` as --after to go on. With --follow each event is one\n"
-        "line of JSON, printed as it happens.",
+        "Show the history of one task or of all tasks.",
+        "`data` is {events, next}, oldest first. To continue, pass `next` as --after. With --follow, each\n"
+        "event is printed as one line of JSON when it happens.",
         ("atb events --task 9F3K2A", "atb events --after 1200 --limit 1000", "atb events --follow"),
         reads=True,
     ),
     "agents": Command(
         _agents,
         no_arguments,
-        "Show who holds what, when each agent was last seen, and what came of its attempts.",
-        "`data` is {agents}: name, first_seen_at, last_seen_at, the attempts completed, failed and expired, and\n"
-        "`holds`, the tasks under a lease now.",
+        "Show all agents: the tasks they hold, when they were last seen, and the outcomes of their attempts.",
+        "`data` is {agents}. Each agent has name, first_seen_at, last_seen_at, the number of attempts\n"
+        "completed, failed and expired, and `holds`, the tasks that it holds now.",
         ("atb agents --format table",),
         reads=True,
     ),
     "stats": Command(
         _stats,
         _stats_arguments,
-        "Count tasks by status and queue, and measure how they flow.",
-        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished, lead_time,\n"
-        "cycle_time, running, by_agent}; tasks and by_status leave archived ones out. `finished` has one entry\n"
-        "a day; lead_time (made to finished) and cycle_time (last claim to finished) are {tasks, median, p90} in\n"
-        "seconds over the tasks done in these days.",
+        "Count tasks by status and queue, and show lead and cycle times.",
+        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished,\n"
+        "lead_time, cycle_time, running, by_agent}. `tasks` and `by_status` do not count archived tasks.\n"
+        "`finished` has one entry per day. `lead_time` (created to finished) and `cycle_time` (last claim to\n"
+        "finished) are {tasks, median, p90}, in seconds, of the tasks done in these days.",
         ("atb stats", "atb stats --days 30 --format table"),
         reads=True,
     ),

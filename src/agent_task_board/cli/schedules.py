@@ -1,4 +1,4 @@
-"""The command of recurring work: schedule."""
+"""The command for schedules: schedule."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _OF_ADD = ("cron", "zone", "task", "catch_up")
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("action", choices=ACTIONS, help="what to do")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the schedule; every action but list needs it")
-    parser.option("--cron", "RULE", "with add: minute, hour, day of month, month, day of week")
-    parser.option("--zone", "ZONE", "with add: the time zone of the rule, an IANA name (default: the configured one)")
-    parser.option("--task", "JSON", "with add: the template of the task: JSON, @FILE, or - for standard input")
-    parser.whole("--catch-up", "with add: occurrences that one tick makes at most, 1 to 1000 (default: configured, 10)")
-    parser.whole("--count", "with preview: how many occurrences, 1 to 1000 (default: 10)")
+    parser.add_argument("action", choices=ACTIONS, help="the operation")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the name of the schedule; required except for list")
+    parser.option("--cron", "RULE", "with add: the cron rule: minute, hour, day of month, month, day of week")
+    parser.option("--zone", "ZONE", "with add: the time zone of the rule, an IANA name (default: as configured)")
+    parser.option("--task", "JSON", "with add: the template of the tasks: JSON, @FILE, or - for standard input")
+    parser.whole(
+        "--catch-up", "with add: the maximum number of occurrences per tick, 1 to 1000 (default: as configured, 10)"
+    )
+    parser.whole("--count", "with preview: the number of occurrences, 1 to 1000 (default: 10)")
     parser.actor()
 
 
 def _schedule(call: Call) -> Reply:
     args, action = call.args, call.args.action
-    call.creates = action == "add"
-    call.reads = action in ("list", "show", "preview")
     for option, owner in (*((name, "add") for name in _OF_ADD), ("count", "preview")):
         if getattr(args, option) is not None and action != owner:
-            raise InvalidInput(f"{option}: goes with {owner} only", field=option)
+            raise InvalidInput(f"{option}: requires `{owner}`", field=option)
     if action == "list":
         if args.name is not None:
-            raise InvalidInput("name: does not go with list", hint="Use `atb schedule show NAME`.", field="name")
+            raise InvalidInput("name: not allowed with `list`", hint="Use `atb schedule show NAME`.", field="name")
         return _reply(call, {"schedules": call.board.schedules()})
     if args.name is None:
-        raise InvalidInput(f"name: which schedule is to {action}?", field="name")
+        raise InvalidInput(f"name: missing: `{action}` requires the name of a schedule", field="name")
     if action == "add":
         return _add(call)
     if action == "preview":
@@ -56,11 +56,11 @@ def _add(call: Call) -> Reply:
     args = call.args
     for option in ("cron", "task"):
         if getattr(args, option) is None:
-            raise InvalidInput(f"{option}: is missing", hint=f"Give --{option}.", field=option)
-    made = call.board.add_schedule(
+            raise InvalidInput(f"{option}: missing", hint=f"Pass --{option}.", field=option)
+    schedule = call.board.add_schedule(
         args.name, cron=args.cron, zone=args.zone, task=call.json("task"), catch_up=args.catch_up, actor=call.actor()
     )
-    return _reply(call, {"schedule": made})
+    return _reply(call, {"schedule": schedule})
 
 
 def _reply(call: Call, data: dict[str, object]) -> Reply:
@@ -71,18 +71,21 @@ COMMANDS = {
     "schedule": Command(
         _schedule,
         _arguments,
-        "Let tasks recur: add, list, show, pause, resume, remove, preview.",
-        "`add NAME` takes a cron rule of five fields and a template: a JSON object with the fields title, body,\n"
-        "queue, priority, assignee, tags, params, max_attempts and needs_approval, and due_in, a length of time.\n"
-        "{date}, {datetime} and {occurrence} in title and params stand for the planned instant. `atb tick` makes the\n"
-        "tasks, each occurrence once, late ones too. `pause` drops what comes after it, `resume` goes on with what\n"
-        "lies ahead; `remove` leaves the tasks that were made. `data` is {schedule}, of list {schedules}, of preview\n"
-        "{schedule, occurrences}. Only `add` makes a board.",
+        "Manage schedules, which create recurring tasks from a cron rule.",
+        "`add NAME` takes a cron rule of five fields and a template. The template is a JSON object with the\n"
+        "fields title, body, queue, priority, assignee, tags, params, max_attempts and needs_approval, and\n"
+        "due_in, a length of time. {date}, {datetime} and {occurrence} in title and params are replaced by\n"
+        "the planned instant. `atb tick` creates the task of each occurrence once, even if it runs late.\n"
+        "Occurrences of a paused schedule are skipped; `resume` continues with the next one. `remove` keeps\n"
+        "the tasks that were created. `data` is {schedules} for list, {schedule, occurrences} for preview,\n"
+        "and {schedule} otherwise. Only `add` creates a board.",
         (
             'atb schedule add nightly --cron "0 2 * * *" --task \'{"title": "Check the links, {date}"}\'',
             'atb schedule add report --cron "0 9 * * mon-fri" --zone Europe/Berlin --task @report.json --catch-up 1',
             "atb schedule preview nightly --count 5 --format table",
             "atb schedule pause nightly",
         ),
+        creates=("add",),
+        reads=("list", "show", "preview"),
     ),
 }

@@ -1,4 +1,4 @@
-"""The commands that serve the board: serve to browsers and programs, mcp to an agent."""
+"""The commands that start a server: serve for browsers and programs, mcp for an agent."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ if TYPE_CHECKING:
     from .parsing import Parser
 
 
-MAKING = SECOND
-"""Milliseconds that the start of ``atb mcp`` waits for the write lock: clients wait for it no longer than seconds."""
+MCP_START_TIMEOUT = SECOND
+"""Milliseconds that ``atb mcp`` waits for the write lock at its start. Clients wait for a server only a few seconds."""
 
 
 class _Terminated(BaseException):
-    """The process was asked to end."""
+    """The process received SIGTERM."""
 
 
 def _arguments(parser: Parser) -> None:
     parser.option("--host", "ADDRESS", "the address to listen on (default: 127.0.0.1)")
     parser.whole("--port", "the port to listen on, 0 for any free one (default: 8765)")
     parser.repeated(
-        "--allow-host", "HOST[:PORT]", "also answer for this host: behind a reverse proxy, or through a forwarded port"
+        "--allow-host", "HOST[:PORT]", "accept requests for this host, too: for a reverse proxy or a forwarded port"
     )
-    parser.flag("--allow-remote", "listen on an address that other machines reach; everybody there may do everything")
-    parser.flag("--read-only", "refuse every change, and open the board for reading only")
+    parser.flag(
+        "--allow-remote",
+        "allow an address that other machines can reach; anyone who can reach it can change everything",
+    )
+    parser.flag("--read-only", "refuse every change, and open the board read-only")
 
 
 def _serve(call: Call) -> Reply:
@@ -58,11 +61,11 @@ def _serve(call: Call) -> Reply:
     if read_only:
         board.revision()
     else:
-        _make(call, board)
-    call.tell(board)
+        _create_or_migrate(call, board)
+    call.report_board(board)
     warnings = []
     if server.is_remote:
-        warnings.append("other machines can reach this server, and whoever reaches it may do everything")
+        warnings.append("other machines can reach this server; anyone who can reach it can change everything")
     return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server.run, board))
 
 
@@ -74,7 +77,7 @@ def _run(serve: Callable[[], None], board: Board) -> None:
     except _Terminated:
         pass
     finally:
-        board.leave_thread()  # not close(): that would wait for a request that still waits for the write lock
+        board.leave_thread()  # not close(), which waits for requests that wait for the write lock
 
 
 def _stop(*_: object) -> NoReturn:
@@ -82,7 +85,7 @@ def _stop(*_: object) -> NoReturn:
 
 
 def _mcp_arguments(parser: Parser) -> None:
-    parser.flag("--read-only", "offer only what reads, and open the board for reading only")
+    parser.flag("--read-only", "offer only the tools that read, and open the board read-only")
 
 
 def _mcp(call: Call) -> Reply:
@@ -93,12 +96,12 @@ def _mcp(call: Call) -> Reply:
         if args.read_only:
             board.revision()
         else:
-            _make(call, board, patience=MAKING)
-    except Busy:  # dying would leave the client without a server
+            _create_or_migrate(call, board, timeout=MCP_START_TIMEOUT)
+    except Busy:  # start anyway: if the server exits, the client has no tools
         if not args.read_only:
             board = _board(call, create=not board.exists())
-            call.warnings.append(f"{board.path} is busy; the first write makes it, or brings it up to date")
-    call.tell(board)
+            call.warn(f"board busy: {board.path}; the first write creates or migrates it")
+    call.report_board(board)
     if not args.quiet:  # standard output is the protocol's
         sys.stderr.write("".join(f"warning: {warning}\n" for warning in call.warnings))
 
@@ -111,56 +114,57 @@ def _mcp(call: Call) -> Reply:
 
 
 def _board(call: Call, **how: Any) -> Board:
-    """Open the board for as long as a server runs.
+    """Open the board for a server.
 
-    It makes no board unless asked to: in the place of one that vanishes, an empty one would go unnoticed.
+    By default it does not create a board: if the board vanished later, an empty new one would hide the loss.
     """
     from ..service import Board
 
     return Board(call.config.data_dir, **{"create": False, "settings": call.config.settings, **how})
 
 
-def _make(call: Call, board: Board, patience: int | None = None) -> None:
-    """Make the board or bring its schema up to date, if need be; without that the write lock is not asked for.
+def _create_or_migrate(call: Call, board: Board, timeout: int | None = None) -> None:
+    """Create the board if it is missing, or migrate it if its schema is older; otherwise take no write lock.
 
     Raises:
-        Busy: there was need, and no write lock within ``patience`` milliseconds (by default the busy timeout).
+        Busy: no write lock within ``timeout`` milliseconds (default: the busy timeout).
     """
     try:
         board.revision()
         if not board.is_missing:
             return
-    except (Busy, Unusable):  # an older schema, or something worse, which is told now
+    except (Busy, Unusable):  # an older schema, or a fault that create() reports
         pass
     settings = copy.copy(call.config.settings)
-    settings.busy_timeout = min(settings.busy_timeout, patience or settings.busy_timeout)
-    with _board(call, create=True, settings=settings) as maker:
-        maker.create()
-        call.tell(maker)
+    settings.busy_timeout = min(settings.busy_timeout, timeout or settings.busy_timeout)
+    with _board(call, create=True, settings=settings) as creator:
+        creator.create()
+        call.report_board(creator)
 
 
 COMMANDS = {
     "serve": Command(
         _serve,
         _arguments,
-        "Show the board in a browser, and answer the HTTP API.",
-        "Prints one envelope as soon as it listens: `data` is {url, read_only}; then serves until Ctrl-C or SIGTERM.\n"
-        "Only this machine can reach it, unless --allow-remote says otherwise: the board knows no accounts.\n"
-        "`GET /api` documents the API. Writes and refusals are logged on standard error. Makes the board if there is\n"
-        "none yet.",
+        "Start the server for the browser board and the HTTP API.",
+        "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or\n"
+        "SIGTERM. There are no accounts, so only this machine can reach it, unless you pass --allow-remote.\n"
+        "`GET /api` returns the documentation of the API. Writes and refusals are logged on standard error.\n"
+        "Creates the board if it is missing. Behind a reverse proxy, pass its host name with --allow-host.",
         (
             "atb serve",
             "atb serve --port 9000 --read-only",
-            "atb serve --allow-host board.example   # behind a reverse proxy",
+            "atb serve --allow-host board.example",
         ),
     ),
     "mcp": Command(
         _mcp,
         _mcp_arguments,
-        "Serve the board to an MCP client, over standard input and output.",
-        "For the configuration of an MCP client, not for a terminal. Standard output carries nothing but protocol,\n"
-        "unless the server cannot start: then it is an envelope. ATB_AGENT says who the client is; otherwise it\n"
-        "gets a name of its own. Ends with its client, or by SIGTERM or Ctrl-C. Makes the board if there is none yet.",
+        "Start an MCP server on standard input and output.",
+        "MCP clients start this command; it is not for a terminal. Standard output has only protocol\n"
+        "messages, or one envelope if the server cannot start. ATB_AGENT is the name of the agent; without\n"
+        "it, the server chooses a unique name. It runs until its client closes it, SIGTERM or Ctrl-C. Creates\n"
+        "the board if it is missing.",
         (
             "atb mcp",
             "ATB_AGENT=ada atb mcp --data-dir ~/board",

@@ -1,4 +1,4 @@
-"""The commands that make and steer tasks: add, update, comment, approve, reject, reassign, retry, cancel."""
+"""The commands that create and manage tasks: add, update, comment, approve, reject, reassign, retry, cancel."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ if TYPE_CHECKING:
 
 def _fields(parser: Parser) -> None:
     """Add the options of the fields that add and update share."""
-    parser.option("--body", "TEXT", "what there is to do, in full; Markdown")
+    parser.option("--body", "TEXT", "the full description of the work, in Markdown")
     parser.option("--body-file", "FILE", "read the body from a file, or from standard input with -")
-    parser.option("--queue", "NAME", "which queue (default: default)")
+    parser.option("--queue", "NAME", "the queue (default: default)")
     parser.option("--assignee", "AGENT", "only this agent may claim it")
-    parser.option("--due", "INSTANT", "deadline: ISO 8601; a bare date means the end of that day")
-    parser.option("--not-before", "INSTANT", "not to be started before: ISO 8601; a bare date means its beginning")
-    parser.option("--params", "JSON", "input for the worker: a JSON object, @FILE, or - for standard input")
-    parser.option("--dedupe-key", "KEY", "at most one unfinished task holds a key")
+    parser.option("--due", "INSTANT", "the deadline: ISO 8601; a bare date means the end of that day")
+    parser.option(
+        "--not-before", "INSTANT", "the earliest start: ISO 8601; a bare date means the beginning of that day"
+    )
+    parser.option("--params", "JSON", "parameters for the agent: a JSON object, @FILE, or - for standard input")
+    parser.option("--dedupe-key", "KEY", "a key that at most one unfinished task can hold")
     parser.actor()
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("title", metavar="TITLE", help="what it is about, in one line of at most 500 characters")
-    parser.whole("--priority", "larger runs first (default: 0)")
-    parser.whole("--max-attempts", "claims before it fails for good, 1 to 1000 (default: the configuration, 3)")
-    parser.flag("--needs-approval", "a person has to approve the result")
-    parser.repeated("--tag", "TAG", "a tag")
-    parser.repeated("--depends-on", "ID", "a task that must be done first")
+    parser.add_argument("title", metavar="TITLE", help="the title: one line of at most 500 characters")
+    parser.whole("--priority", "the priority; higher numbers are claimed first (default: 0)")
+    parser.whole("--max-attempts", "the number of attempts, 1 to 1000 (default: as configured, 3)")
+    parser.flag("--needs-approval", "a person must approve the result")
+    parser.repeated("--tag", "TAG", "add a tag")
+    parser.repeated("--depends-on", "ID", "a task that must be done before this one")
     _fields(parser)
-    parser.option("--request-id", "ID", "a name for this call: repeating it gives the same task again")
-    parser.flag("--claim", "claim it in the same step, so that nobody else can")
-    parser.option("--agent", "NAME", "who claims it (default: ATB_AGENT)")
-    parser.option("--lease", "LENGTH", "with --claim: how long the lease lasts")
+    parser.option(
+        "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same task"
+    )
+    parser.flag("--claim", "also claim the task, in the same transaction")
+    parser.option("--agent", "NAME", "with --claim: the agent that claims (default: ATB_AGENT)")
+    parser.option("--lease", "LENGTH", "with --claim: the length of the lease")
 
 
 def _add(call: Call) -> Reply:
@@ -67,30 +71,34 @@ def _add(call: Call) -> Reply:
     return receipt_reply(call, receipt, "created")
 
 
-def _number_or_nothing(text: str) -> int | None:
+def _number_or_empty(text: str) -> int | None:
     return None if text == "" else whole_number(text)
 
 
 def _update_arguments(parser: Parser) -> None:
     parser.task()
-    parser.option("--title", "TEXT", "a new title")
-    parser.option("--priority", "N", "larger runs first", type=_number_or_nothing, default=...)
-    parser.option("--max-attempts", "N", "claims before it fails for good", type=_number_or_nothing, default=...)
-    parser.repeated("--tag", "TAG", "add a tag; an empty one clears all")
+    parser.option("--title", "TEXT", "the new title")
+    parser.option(
+        "--priority", "N", "the priority; higher numbers are claimed first", type=_number_or_empty, default=...
+    )
+    parser.option("--max-attempts", "N", "the number of attempts", type=_number_or_empty, default=...)
+    parser.repeated("--tag", "TAG", "add a tag; an empty value removes all tags")
     parser.repeated("--drop-tag", "TAG", "remove a tag")
-    parser.repeated("--depends-on", "ID", "let it wait for this task, too; an empty one clears all")
-    parser.repeated("--drop-depends-on", "ID", "let it wait for this task no longer")
+    parser.repeated("--depends-on", "ID", "add a dependency on this task; an empty value removes all dependencies")
+    parser.repeated("--drop-depends-on", "ID", "remove the dependency on this task")
     _fields(parser)
-    parser.flag("--needs-approval", "a person has to approve the result")
-    parser.flag("--no-needs-approval", "nobody has to approve the result; only a person may say so")
-    parser.option("--if-status", "STATUS", "only if it has this status")
-    parser.whole("--if-version", "only if it has this version")
+    parser.flag("--needs-approval", "a person must approve the result")
+    parser.flag("--no-needs-approval", "the result needs no approval; only a person can set this")
+    parser.option("--if-status", "STATUS", "update only if the task has this status")
+    parser.whole("--if-version", "update only if the task has this version")
 
 
 def _update(call: Call) -> Reply:
     args = call.args
     if args.needs_approval and args.no_needs_approval:
-        raise InvalidInput("needs_approval: both --needs-approval and --no-needs-approval", field="needs_approval")
+        raise InvalidInput(
+            "needs_approval: pass --needs-approval or --no-needs-approval, not both", field="needs_approval"
+        )
     given: dict[str, Any] = {}
     for option, field in (("title", "title"), ("dedupe_key", "dedupe_key"), ("assignee", "assignee")):
         if getattr(args, option) is not None:
@@ -129,7 +137,7 @@ def _update(call: Call) -> Reply:
 
 def _comment_arguments(parser: Parser) -> None:
     parser.task()
-    parser.add_argument("text", metavar="TEXT", help="the remark")
+    parser.add_argument("text", metavar="TEXT", help="the text of the comment")
     parser.actor()
 
 
@@ -146,7 +154,7 @@ def _comment(call: Call) -> Reply:
 
 def _verdict_arguments(parser: Parser) -> None:
     parser.task()
-    parser.note("a remark for the agents")
+    parser.note("a note for the agents")
     parser.actor()
 
 
@@ -161,7 +169,7 @@ def _reject(call: Call) -> Reply:
 
 
 def _reassign_arguments(parser: Parser) -> None:
-    parser.option("--to", "AGENT", "the agent that is to have it, or none for anybody", required=True)
+    parser.option("--to", "AGENT", "the new assignee, or none for no assignee", required=True)
     _verdict_arguments(parser)
 
 
@@ -183,16 +191,16 @@ def _cancel(call: Call) -> Reply:
     return receipt_reply(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
 
 
-PEOPLE = "For people: refused with `not_permitted` (exit 6) where ATB_AGENT is set, and to an actor that held the task."
+PEOPLE = "For people: refused with `not_permitted` (exit 6) if ATB_AGENT is set or the actor has held the task."
 
 COMMANDS = {
     "add": Command(
         _add,
         _add_arguments,
         "Add a task to the board.",
-        "-> queued, or claimed with --claim. Makes the board if there is none yet. A dedupe key that an unfinished\n"
-        "task holds gives that task, with `created` false; with --claim that is a `conflict`, and so is a task\n"
-        "that could not be started now.",
+        "-> queued, or claimed with --claim. Creates the board if it is missing. If an unfinished task\n"
+        "already holds the dedupe key, the answer has that task, with `created` false. With --claim, that is\n"
+        "refused with `conflict` (exit 4), and so is a task that is not ready.",
         (
             'atb add "Write the parser" --priority 5 --tag core',
             'atb add "Write the printer" --depends-on 9F3K2A --needs-approval --due 2026-12-24',
@@ -204,9 +212,10 @@ COMMANDS = {
     "update": Command(
         _update,
         _update_arguments,
-        "Change a task that is not finished.",
-        "The status stays. An empty value clears a field. --if-status and --if-version make it a compare-and-set:\n"
-        "when the task is not as expected, nothing changes and the answer is a `conflict` (exit 4).",
+        "Update the fields of an unfinished task.",
+        "The status does not change. An empty value clears a field. --if-status and --if-version make it a\n"
+        "compare-and-set: if the task has another status or version, nothing changes and the call is refused\n"
+        "with `conflict` (exit 4).",
         (
             "atb update 9F3K2A --priority 10 --tag urgent --drop-tag later",
             "atb update 9F3K2A --depends-on 7QW2ZX --if-status queued --if-version 4",
@@ -216,44 +225,44 @@ COMMANDS = {
     "comment": Command(
         _comment,
         _comment_arguments,
-        "Leave a remark on a task.",
-        "In whatever status; the task itself does not change.",
+        "Add a comment to a task.",
+        "Works in every status; the task itself does not change.",
         ('atb comment 9F3K2A "The customer prefers the blue one."',),
     ),
     "approve": Command(
         _approve,
         _verdict_arguments,
-        "Accept work in review.",
-        "review -> done; what waits for the task may start.\n" + PEOPLE,
+        "Approve a task in review.",
+        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE,
         ('atb approve 9F3K2A --note "well done"',),
     ),
     "reject": Command(
         _reject,
         _verdict_arguments,
-        "Send work in review back, saying why.",
-        "review -> queued, with a new budget of attempts; the result stays for inspection. A note is required.\n"
-        + PEOPLE,
+        "Reject a task in review, with a note.",
+        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n" + PEOPLE,
         ('atb reject 9F3K2A --note "the error messages are missing"',),
     ),
     "reassign": Command(
         _reassign,
         _reassign_arguments,
-        "Give a task to another agent, or to anybody.",
-        "queued, claimed, running -> queued. A live lease is revoked: its holder is refused from now on.",
+        "Assign a task to another agent, or to no agent.",
+        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\nis\nrefused.",
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(
         _retry,
         _retry_arguments,
-        "Put a failed or cancelled task back into its queue.",
-        "failed, cancelled -> queued, with a new budget of attempts.",
+        "Return a failed or cancelled task to its queue.",
+        "failed, cancelled -> queued, with a new set of attempts.",
         ("atb retry 9F3K2A",),
     ),
     "cancel": Command(
         _cancel,
         _verdict_arguments,
-        "End a task that is not finished.",
-        "queued, claimed, running, review -> cancelled. What waits for it stays blocked until it is retried and done.",
+        "Cancel an unfinished task.",
+        "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is\n"
+        "retried and done.",
         ('atb cancel 9F3K2A --note "no longer needed"',),
     ),
 }

@@ -1,10 +1,11 @@
-"""The commands that look after the board: tick, config, demo."""
+"""The commands for maintenance: tick, doctor, config, demo."""
 
 from __future__ import annotations
 
 import sys
 
 from .. import config
+from ..errors import InvalidInput, Unusable
 from .command import Call, Command, Reply
 from .reads import no_arguments
 
@@ -18,8 +19,22 @@ def _tick(call: Call) -> Reply:
     return Reply(call.board.tick(warnings=warnings), warnings=warnings)
 
 
+def _doctor_arguments(parser: Parser) -> None:
+    parser.option("--fix", "NAME", "make a repair that a finding suggests: counters, leftovers, permissions")
+
+
+def _doctor(call: Call) -> Reply:
+    found = call.board.doctor(fix=call.args.fix, config=call.config.file)
+    faults = [finding for finding in found["findings"] if finding["level"] == "error"]
+    if faults:
+        messages = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
+        raise Unusable(f"the board has errors: {messages}", hint=faults[0]["remedy"], **found)
+    missing = [] if call.board.exists() else [f"no board found at {call.board.path}"]
+    return Reply(found, page="doctor", warnings=missing)
+
+
 def _config_arguments(parser: Parser) -> None:
-    parser.add_argument("action", choices=["show", "init"], help="show what is in force, or write a commented file")
+    parser.add_argument("action", choices=["show", "init"], help="show the current settings, or write a commented file")
     parser.add_argument("file", metavar="FILE", nargs="?", help="with init: the file to write (default: ./atb.toml)")
 
 
@@ -28,46 +43,56 @@ def _config(call: Call) -> Reply:
         path = config.init(call.args.file or call.args.config or "atb.toml")
         return Reply({"path": path})
     if call.args.file is not None:
-        from ..errors import InvalidInput
-
-        raise InvalidInput("file: goes with init only", field="file")
+        raise InvalidInput("file: requires `init`", field="file")
     return Reply(config.show(call.config), page="config")
 
 
 def _demo(call: Call) -> Reply:
     from ..demo import run
 
-    played = run(call.args.data_dir, out=sys.stderr, quiet=call.args.quiet)
-    return Reply(played, page="demo", warnings=[f"made a new board at {played['directory']}"])
+    outcome = run(call.args.data_dir, out=sys.stderr, quiet=call.args.quiet)
+    return Reply(outcome, page="demo", warnings=[f"created a board at {outcome['directory']}"])
 
 
 COMMANDS = {
     "tick": Command(
         _tick,
         no_arguments,
-        "Do what time alone brings about; for cron, every minute.",
-        "Takes back expired leases and promotes delayed tasks (claims do that on their way, too), makes the tasks of\n"
-        "schedules that are due, tells hooks what they are owed, and archives by age where that is configured. In\n"
-        "small transactions; safe to run twice at once, and every minute. `data` is {expired, created, delivered,\n"
-        "catchup_pending}: how many of each, and whether schedules have more to catch up with at the next tick.",
-        ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet   # a line for crontab"),
+        "Run time-based maintenance.",
+        "Run it every minute from cron; the second example is a line for a crontab. It ends expired leases,\n"
+        "promotes delayed tasks, creates the tasks of schedules that are due, delivers pending hook\n"
+        "notifications, and archives old tasks if `archive_after` is set. It works in small transactions, and\n"
+        "several ticks can run at the same time. `data` is {expired, created, delivered, catchup_pending}:\n"
+        "three counts, and whether the next tick has more occurrences to catch up on.",
+        ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet"),
+    ),
+    "doctor": Command(
+        _doctor,
+        _doctor_arguments,
+        "Check the board: file, history, counters, clock, disk.",
+        "`data` is {findings, healthy}. A finding has {check, level, message, remedy, fix}; the level is ok,\n"
+        "note, warning or error. If there is an error, the command is refused with `unusable` (exit 8), and\n"
+        "`details` has all findings. It is read-only unless --fix names a repair that a finding suggests:\n"
+        "then it makes a backup first, and `fixed` says what it did.",
+        ("atb doctor --format table", "atb doctor --fix counters"),
     ),
     "config": Command(
         _config,
         _config_arguments,
-        "Show the settings in force and where each comes from, or write a file with all of them.",
-        "`show`: `data` is {file, values}, each value with its source. `init` writes a commented file that changes\n"
-        "nothing until it is edited, and never overwrites one.",
+        "Show the settings and their sources, or write a configuration file.",
+        "For `show`, `data` is {file, values}, each value with its source. `init` writes a file in which\n"
+        "every setting is commented out; it never overwrites a file.",
         ("atb config show --format table", "atb config init", "atb config init ~/.config/atb.toml"),
         reads=True,
     ),
     "demo": Command(
         _demo,
         no_arguments,
-        "Watch several agents empty a board of its own, some of them dying on the way.",
-        "Loads an example project into a fresh directory, starts real worker processes, kills one, lets the lease\n"
-        "of another run out, and proves from the history that every task was worked once and every stale holder\n"
-        "refused. Takes about 15 seconds. The story goes to standard error, the proof to standard output.",
+        "Run a demo: several agents, with simulated crashes.",
+        "Imports an example project into a new board and starts real worker processes. It kills one and\n"
+        "freezes another until its lease expires. Then it proves from the history that every task had one\n"
+        "holder at a time and that every stale holder was refused. Takes about 15 seconds. Progress goes to\n"
+        "standard error, the proof to standard output.",
         ("atb demo", "atb demo --data-dir demo-board"),
     ),
 }

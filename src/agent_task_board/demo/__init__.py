@@ -1,11 +1,11 @@
-"""``atb demo``: several real processes empty one board, with accidents, and prove that no work was done twice.
+"""``atb demo``: several real processes work on one board, with simulated crashes. A proof checks the outcome.
 
 =============  ==========================================================================
-``script.py``  the example, the agents, and which accident befalls which task
-``worker.py``  one agent: a process that claims, works, and ends its leases
-``stage.py``   starts the agents, plays the person and the accidents, keeps the time
-``screen.py``  tells what happens, as lines or as a live table
-``proof.py``   checks the board afterwards
+``script.py``  the example tasks, the agents, and the incident of each task
+``worker.py``  one agent: a process that claims tasks and works on them
+``stage.py``   starts the agents, acts as the person, kills and wakes agents
+``screen.py``  shows what happens, as lines or as a live table
+``proof.py``   checks the board at the end
 =============  ==========================================================================
 """
 

@@ -1,4 +1,4 @@
-"""What the viewer of the demo sees: a line for each event, or on a terminal a table that is redrawn in place."""
+"""The output of the demo: a line for each event or, on a terminal, a table that is redrawn in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..model import Event
 
 PLAIN, GOOD, WARN, BAD, FAINT = "", "32", "33", "31", "2"
-"""Tones, as the terminal's codes for them."""
+"""Colours, as codes of the terminal."""
 
 TONES = {
     "completed": GOOD,
@@ -31,7 +31,7 @@ TONES = {
 STATE_TONES = {"killed": BAD, "frozen": BAD, "idle": FAINT, "ended": FAINT}
 SHOWN = ("queued", "claimed", "running", "review", "failed", "done")
 LATEST = 10
-"""How many happenings the table keeps in sight."""
+"""The number of messages shown under the table."""
 
 
 class Row(NamedTuple):
@@ -44,22 +44,22 @@ class Row(NamedTuple):
 
 
 class Screen:
-    """Tells everything as lines."""
+    """Prints every message as a line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._start = time.monotonic()
 
-    def tell(self, text: str, tone: str = PLAIN) -> None:
-        """Tell that something happened."""
-        del tone  # lines carry no colour: they go to files and pipes
+    def report(self, text: str, tone: str = PLAIN) -> None:
+        """Print a message."""
+        del tone  # lines have no colour: they go to files and pipes
         print(f"{self._elapsed()}  {text}", file=self._out, flush=True)
 
     def show(self, rows: Sequence[Row], counts: Mapping[str, int]) -> None:
-        """Show how things stand now; lines have told it already."""
+        """Show the current state; the lines have already reported it."""
 
     def conclude(self, lines: Sequence[str]) -> None:
-        """Print the end, under everything else."""
+        """Print the last lines, below everything else."""
         print("", *lines, sep="\n", file=self._out, flush=True)
 
     def _elapsed(self) -> str:
@@ -67,7 +67,7 @@ class Screen:
 
 
 class LiveScreen(Screen):
-    """Keeps a table of the agents up to date, and under it the latest happenings."""
+    """Keeps a table of the agents up to date, with the latest messages below it."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
@@ -75,8 +75,8 @@ class LiveScreen(Screen):
         self._colour = not os.environ.get("NO_COLOR")
         self._height = 0
 
-    def tell(self, text: str, tone: str = PLAIN) -> None:
-        """Tell that something happened, at the next redraw; what the rows show anyway is left out."""
+    def report(self, text: str, tone: str = PLAIN) -> None:
+        """Show a message at the next redraw, unless the table shows it anyway."""
         if tone != FAINT:
             self._latest.append((f"{self._elapsed()}  {text}", tone))
 
@@ -99,7 +99,7 @@ class LiveScreen(Screen):
         self._height = len(lines)
 
     def _size(self) -> tuple[int, int]:
-        """Return columns and lines of this very terminal: standard output may be another one, or a pipe."""
+        """Return the columns and lines of this terminal; standard output may be another one, or a pipe."""
         try:
             return os.get_terminal_size(self._out.fileno())
         except OSError:
@@ -110,7 +110,7 @@ class LiveScreen(Screen):
 
 
 def sentence(event: Event, title: str) -> str:
-    """Return what an event says, for people."""
+    """Return an event as a sentence for people."""
     kind, who, data = event["kind"], event["actor"], event["data"]
     changes = data.get("changes", {})
     to = {field: change["to"] for field, change in changes.items()}
@@ -119,20 +119,20 @@ def sentence(event: Event, title: str) -> str:
     if kind == "claimed":
         return f"{who} claims {task}, fence {to.get('fence')}"
     if kind == "started":
-        return f"{who} starts {task}" + (f", having read {note[2:]}" if note else "")
+        return f"{who} starts {task}" + (f" after reading {note[2:]}" if note else "")
     if kind == "progressed":
-        return f"{who} is at {to.get('progress')} % of {task}"
+        return f"{who} reports {to.get('progress')} % of {task}"
     if kind == "completed":
-        end = "a person must look at it" if to.get("status") == "review" else "done"
+        end = "a person must review it" if to.get("status") == "review" else "done"
         return f"{who} completes {task}: {end}"
     if kind == "failed":
-        end = "until a person retries it" if to.get("status") == "failed" else "to be tried again"
-        return f'{who} fails at {task}, {end}: "{data.get("error")}"'
+        end = "a person must retry it" if to.get("status") == "failed" else "another attempt follows"
+        return f'{who} fails {task} ({end}): "{data.get("error")}"'
     if kind == "expired":
         if to.get("status") == "failed":
-            return f"{data.get('error')}: {task} has no attempt left"
-        return f"the lease of {changes['claimed_by']['from']} on {task} runs out: anybody may take it"
+            return f"{data.get('error')}: {task} has no attempts left"
+        return f"the lease of {changes['claimed_by']['from']} on {task} expires: any agent can claim it"
     if kind == "handed_off":
-        return f"{who} hands {task} to {to.get('assignee')}{note}"
-    verbs = {"released": "releases", "approved": "approves", "rejected": "returns", "retried": "retries"}
+        return f"{who} hands {task} off to {to.get('assignee')}{note}"
+    verbs = {"released": "releases", "approved": "approves", "rejected": "rejects", "retried": "retries"}
     return f"{who} {verbs.get(kind, kind)} {task}{note}"

@@ -1,7 +1,7 @@
-"""What is played: the example, the agents, and the accidents.
+"""The script of the demo: the example tasks, the agents and the incidents.
 
-Accidents go by the title of a task and happen at its first claim, so that every run shows the same ones, whichever
-agent happens to hold the task.
+An incident belongs to the title of a task and happens at its first claim. Every run therefore has the same incidents,
+regardless of which agent holds the task.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import os
 from typing import Any, NamedTuple
 
 LEASE = 2.0
-"""Seconds of every lease."""
+"""The length of every lease, in seconds."""
 
 STEP = 0.2
-"""Seconds from one heartbeat of a working agent to the next."""
+"""Seconds between two heartbeats of an agent."""
 
 PAUSE = 0.15
-"""Seconds after which an agent that found nothing asks again."""
+"""Seconds until an agent that found no task claims again."""
 
 WAIT = 0.6
-"""Seconds that a failed or released task waits for its next claim."""
+"""Seconds until a failed or released task can be claimed again."""
 
 REVIEW = 0.7
-"""Seconds that the person takes to look at something."""
+"""Seconds until the person reviews or retries a task."""
 
 LIMIT = 60.0
-"""Seconds after which the demo gives up: it must never hang."""
+"""Seconds until the demo is aborted, so that it never hangs."""
 
 AGENTS = {
     "coder-1": ["code"],
@@ -35,45 +35,45 @@ AGENTS = {
     "writer-1": ["docs"],
     "operator-1": ["ops", "docs"],
 }
-"""The agents and the queues that each serves. One coder is killed and one frozen: the third carries on."""
+"""The agents and their queues. One coder is killed and one is frozen; the third continues."""
 
 PARTNER = {"writer-1": "operator-1", "operator-1": "writer-1"}
-"""Who takes over what an agent hands on; both serve ``docs``."""
+"""The agent to which each agent hands off; both serve ``docs``."""
 
 STALE_VERBS = ("heartbeat", "complete", "fail", "release", "handoff")
-"""Everything that an agent whose lease is gone tries with its old token."""
+"""The verbs that an agent calls with its old token after it lost its lease."""
 
 
-class Accident(NamedTuple):
-    """What befalls the agent that claims a task first, and what it says about it."""
+class Incident(NamedTuple):
+    """What happens to the first agent that claims a task, and the error or note that it writes."""
 
     kind: str
-    words: str = ""
+    text: str = ""
 
 
-ACCIDENTS = {
-    "Parse station files and reject broken ones": Accident("fails", "fetching tests/broken: the test store timed out"),
-    "Back up the station store every night, and restore it once": Accident(
+INCIDENTS = {
+    "Parse station files and reject broken ones": Incident("fails", "fetching tests/broken: the test store timed out"),
+    "Back up the station store every night, and restore it once": Incident(
         "fails", "restore: 3 of 100 predictions differ, the copy was taken during a write"
     ),
-    "Set up staging": Accident("gives up", "the proxy refuses the certificate; asking again would lock the name"),
-    "Build the container image": Accident("releases", "the base image is being rebuilt just now; nothing done yet"),
-    "Write the API reference": Accident(
+    "Set up staging": Incident("gives up", "the proxy rejects the certificate; another attempt would lock the name"),
+    "Build the container image": Incident("releases", "the base image is being rebuilt; nothing done yet"),
+    "Write the API reference": Incident(
         "hands off", "The text is complete. Please run the examples against staging, which I cannot reach."
     ),
-    "Collect the glossary": Accident("hands off", "Half of it is in docs/glossary.md, up to L. The rest is yours."),
-    "Store stations in SQLite": Accident("is frozen"),
-    "Predict the water level at any instant": Accident("is killed"),
+    "Collect the glossary": Incident("hands off", "Half of it is in docs/glossary.md, up to L. The rest is yours."),
+    "Store stations in SQLite": Incident("is frozen"),
+    "Predict the water level at any instant": Incident("is killed"),
 }
 
 REJECTIONS = {
     "Serve the tides of a station": "A height without its datum is a guess. Please add the datum to the answer.",
 }
-"""What the person returns once, and with which note."""
+"""The tasks that the person rejects once, with the note."""
 
 
 def example_tasks() -> Any:
-    """Return the example as it is imported: ``examples/tasks.json`` of the package or, in a checkout, of the project.
+    """Return the example for the import: ``examples/tasks.json`` of the package or, in a checkout, of the project.
 
     Raises:
         FileNotFoundError: the package was installed without it.
@@ -86,10 +86,10 @@ def example_tasks() -> Any:
 
 
 class Report(NamedTuple):
-    """What an agent says of itself, beside what the board records. Travels as one line of JSON.
+    """What an agent reports itself, in addition to what the board records; sent as one line of JSON.
 
-    ``kind`` is ``completed``, ``froze`` or ``tried``; the last one, with ``verb``, is a call under a lease that was
-    lost, and ``code`` is the refusal, or ``None`` when the call was accepted.
+    ``kind`` is ``completed``, ``froze`` or ``stale_call``. A stale call is a call of ``verb`` under a lost lease;
+    ``code`` is its refusal, or ``None`` if it was accepted.
     """
 
     agent: str
@@ -100,12 +100,12 @@ class Report(NamedTuple):
     code: str | None = None
 
     def to_line(self) -> str:
-        """Return the line without its end."""
+        """Return the report as a line, without a line break."""
         return json.dumps(self._asdict())
 
     @classmethod
     def from_line(cls, line: str) -> Report | None:
-        """Return the report of a line, or ``None`` when the line is none: the last words of a crash."""
+        """Return the report in a line; ``None`` if the line is other output, such as a traceback."""
         try:
             return cls(**json.loads(line))
         except (TypeError, ValueError):

@@ -1,12 +1,12 @@
-"""`atb setup`: make a client know the board, without touching anything that it did not write.
+"""`atb setup`: configure a client to use the board, and change nothing else in its files.
 
 ==================  ==============================================================================
-``clients.py``      which files a client reads, and what goes into each
-``json_entries.py`` an entry of ours in a JSON file; everything else keeps its bytes
-``blocks.py``       a marked block of ours in a text or TOML file, and files that are wholly ours
-``texts.py``        what an agent is told there
-``hooks.py``        the commands that a client runs by itself, and what those answer
-``files.py``        plan first, then write: all files or none
+``clients.py``      the files of each client, and what goes into each
+``json_entries.py`` our entries in a JSON file; the rest of the file keeps its bytes
+``blocks.py``       our marked block in a text or TOML file, and files that are entirely ours
+``texts.py``        the guide for agents
+``hooks.py``        the commands that a client runs as hooks, and their output
+``files.py``        plan all changes, then write all files or none
 ==================  ==============================================================================
 """
 

@@ -1,7 +1,7 @@
-"""Text of ours: a block between two marks in a file of somebody else, or a file that is wholly ours.
+"""Our text: a block between two marker lines in a file that is not ours, or a file that is entirely ours.
 
-A block and the line breaks that go with it are one stretch of the file. Whether a file ended in a line break before is
-told by whether one follows the block.
+The block and the line breaks around it are one contiguous part of the file. If a line break follows the block, the file
+ended in a line break before the block was added.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 MARKDOWN = ("<!-- >>> agent-task-board >>> -->", "<!-- <<< agent-task-board <<< -->")
 TOML = ("# >>> agent-task-board >>>", "# <<< agent-task-board <<<")
 SIGNATURE = "<!-- agent-task-board setup: {} -->\n"
-"""The last line of what is wholly ours; the digest tells whether anybody edited what is above it."""
+"""The last line of our text; the digest shows whether the text above it was edited."""
 
-_ABOUT = "# Written by `atb setup codex`; the same with --remove takes it out."
+_ABOUT = "# Written by `atb setup codex`; add --remove to remove it."
 _HEAD = re.compile(r"[ \t]*\[.*\][ \t]*(?=(#.*)?\r?\n)")
 _SIGNED = re.compile(r"<!-- agent-task-board setup: ([0-9a-f]{16}) -->\n\Z")
 
 
 class Block:
-    """A marked block in a text file; ``body`` is without a line break at its end.
+    """A marked block in a text file; ``body`` has no line break at its end.
 
-    It is signed, as a file of ours is: what somebody wrote into it must not be lost.
+    It is signed, like a file of ours, so that edits in it are not lost.
     """
 
     def __init__(self, path: str, root: str, marks: tuple[str, str], body: str) -> None:
@@ -43,23 +43,23 @@ class Block:
         self.notes: list[str] = []
 
     def own(self) -> str:
-        """Return a file that holds nothing but the block."""
+        """Return a file that has only the block."""
         return self._block("\n") + "\n"
 
     def part(self, text: str) -> str:
-        """Return the block that is there."""
+        """Return the existing block."""
         return text[slice(*self._find(text) or (0, 0))] + "\n"
 
     def put(self, text: str | None) -> str:
-        """Return the file with the block, at its end if there was none; an edited one is left as it is."""
+        """Return the file with the block, at its end if it is new; raise ``Kept`` if the block was edited."""
         if text is None:
             return self.own()
-        self._look(text)
+        self._check_unedited(text)
         return self._put(text)
 
     def take(self, text: str) -> str | None:
-        """Return the file without the block; ``None`` if that was all, and we had made the file."""
-        self._look(text)
+        """Return the file without the block; ``None`` if nothing is left and we created the file."""
+        self._check_unedited(text)
         return self._take(text)
 
     def _put(self, text: str) -> str:
@@ -83,35 +83,35 @@ class Block:
             return None
         if after.startswith(nl):
             rest = after[len(nl) :]
-            # The break before the block is ours if it makes an empty line; else it ends a line of somebody else.
+            # The line break before the block is ours if it makes an empty line; otherwise it ends a line of the file.
             shorter = before.removesuffix(nl)
             return (shorter if shorter.endswith("\n") else before) + rest
         return before.removesuffix(nl) + after
 
-    def _look(self, text: str) -> None:
+    def _check_unedited(self, text: str) -> None:
         found = self._find(text)
         if found is not None:
             inside = text[slice(*found)].replace("\r\n", "\n").removeprefix(self.marks[0] + "\n")
-            _refuse_edited(inside.removesuffix(self.marks[1]), Kept("our block was edited, so it stays as it is"))
+            _refuse_edited(inside.removesuffix(self.marks[1]), Kept("our block was edited and is kept"))
 
     def _block(self, nl: str) -> str:
         return nl.join([self.marks[0], *self.body.split("\n"), self.marks[1]])
 
     def _find(self, text: str) -> tuple[int, int] | None:
-        """Return where the block begins and ends."""
+        """Return the start and end of the block."""
         first, last = ([at.span() for at in re.finditer(rf"^{re.escape(m)}(?=\r?$)", text, re.M)] for m in self.marks)
         if not first and not last:
             return None
         if len(first) != 1 or len(last) != 1 or first[0] > last[0]:
-            raise Unfit(f"does not have the marks {self.marks[0]!r} and {self.marks[1]!r} once each, in this order")
+            raise Unfit(f"must have the markers {self.marks[0]!r} and {self.marks[1]!r} once each, in this order")
         return first[0][0], last[0][1]
 
 
 class TomlBlock(Block):
-    """A block in a TOML file with one entry, as tables; nothing else of the file changes its meaning.
+    """A block in a TOML file with one entry, as tables; the rest of the file keeps its meaning.
 
-    A program that writes the file anew takes the end mark for a comment at the end, and puts its tables before it: what
-    is not of our entry moves out of the block.
+    To a program that rewrites the file, the end marker is a comment at the end of the file, and it may put its tables
+    before the marker. Everything in the block that is not our entry is moved out of it.
     """
 
     def __init__(self, path: str, root: str, table: tuple[str, str], entry: Entry) -> None:
@@ -122,57 +122,57 @@ class TomlBlock(Block):
         self.body = self._body(entry.value)
 
     def own(self) -> str:
-        """Return a file that holds nothing but the block."""
+        """Return a file that has only the block."""
         self.body = self._body(self.entry.value)
         return super().own()
 
     def part(self, text: str) -> str:
-        """Return the block that is there, without what others put into it."""
+        """Return the existing block, without the additions of others."""
         self.body = self._body(shared(self.entry.value, self._tidied(text)[1]))
         return self._block("\n") + "\n"
 
     def put(self, text: str | None) -> str:
-        """Return the file with the block, once it is sure that it adds what it should."""
+        """Return the file with the block; check that it adds exactly our entry."""
         self.notes = []
         if text is None:
             return self.own()
-        text, there = self._tidied(text)
+        text, existing = self._tidied(text)
         wanted = _parsed(self._take(text) or "")
         outer, name = self.table
         tables = wanted.setdefault(outer, {})
         if not isinstance(tables, dict):
             raise Unfit(f"has a {outer!r} that is not a table")
         outside = tables.get(name, {})
-        value = self.entry.value if there is None else self.entry.merged(there)
+        value = self.entry.value if existing is None else self.entry.merged(existing)
         if not isinstance(outside, dict) or not {"url", *value}.isdisjoint(outside):
-            raise Unfit(f"has a table [{outer}.{name}] that stands outside of our block")
+            raise Unfit(f"has a table [{outer}.{name}] outside our block")
         tables[name] = {**outside, **value}
-        if there is not None and same(there, value):
+        if existing is not None and same(existing, value):
             return text
-        if there is not None:
-            self.notes.extend([*self.entry.put_notes(there), *self._lost])
+        if existing is not None:
+            self.notes.extend([*self.entry.put_notes(existing), *self._lost])
         self.body = self._body(value)
         found = self._put(text)
         if not same(_parsed(found, "would not be valid TOML with our block"), wanted):
-            raise Unfit("would change its meaning with our block, perhaps since keys follow it")
+            raise Unfit("would change its meaning with our block; check the keys that follow the block")
         return found
 
     def take(self, text: str) -> str | None:
-        """Return the file without the block, once it is sure that nothing else changes its meaning."""
+        """Return the file without the block; check that the rest keeps its meaning."""
         self.notes = []
-        text, there = self._tidied(text)
+        text, existing = self._tidied(text)
         found = self._take(text)
         left = _parsed(found or "", "would not be valid TOML without our block")
-        if there is not None:
-            self.notes.extend([*self.entry.take_notes(there), *self._lost])
+        if existing is not None:
+            self.notes.extend([*self.entry.take_notes(existing), *self._lost])
             if not same(self._others(left), self._others(_parsed(text))):
-                raise Unfit("would change its meaning without our block, perhaps since keys follow it")
+                raise Unfit("would change its meaning without our block; check the keys that follow the block")
         outer, name = self.table
         tables = left.get(outer)
         if isinstance(tables, dict) and name in tables:
             bare = isinstance(tables[name], dict) and {"command", "url"}.isdisjoint(tables[name])
-            why = "; it has no command now: take it out by hand, or Codex refuses the file" if bare else ""
-            self.notes.append(f"[{outer}.{name}] outside of our block stays{why}")
+            why = "; it has no command now, and Codex refuses the file until you remove it" if bare else ""
+            self.notes.append(f"[{outer}.{name}] outside our block is kept{why}")
         return found
 
     def _body(self, value: dict[str, Any]) -> str:
@@ -187,30 +187,31 @@ class TomlBlock(Block):
         return {**document, outer: tables}
 
     def _tidied(self, text: str) -> tuple[str, dict[str, Any] | None]:
-        """Return the file with nothing but our entry in the block, and that entry, if it is there."""
-        meant, found = _parsed(text), self._find(text)
+        """Return the file with only our entry in the block, and the existing entry, if any."""
+        meaning, found = _parsed(text), self._find(text)
         if found is None:
             return text, None
         first, *lines, last = text[slice(*found)].splitlines(keepends=True)
         above, ours, below = self._sorted(text, found[0] + len(first), lines)
         outer, name = self.table
-        there = _parsed("".join(ours)).get(outer, {}).get(name)
-        remarks = [line.strip() for line in ours if line.lstrip().startswith("#") and line.strip() != _ABOUT]
-        self._lost = [f"a comment in our block goes with it: {remark[:100]}" for remark in remarks]
+        existing = _parsed("".join(ours)).get(outer, {}).get(name)
+        comments = [line.strip() for line in ours if line.lstrip().startswith("#") and line.strip() != _ABOUT]
+        self._lost = [f"removed a comment in our block: {comment[:100]}" for comment in comments]
         if above or below:
             nl = "\r\n" if first.endswith("\r\n") else "\n"
             after = text[found[1] :].removeprefix(nl)
             text = "".join([text[: found[0]], *above, first, *ours, last, nl, *below, after])
-            if not same(_parsed(text), meant):
-                raise Unfit("has something of others in our block that cannot be moved out of it")
-            self.notes.append("what others wrote into our block stands outside of it now")
-        return text, there
+            if not same(_parsed(text), meaning):
+                raise Unfit("has other content in our block that cannot be moved out of it")
+            self.notes.append("other content in our block was moved out of it")
+        return text, existing
 
     def _sorted(self, text: str, at: int, lines: list[str]) -> tuple[list[str], list[str], list[str]]:
-        """Return lines of others before our table, our lines, and lines of others behind; ``at`` is where they begin.
+        """Return the lines of others before our table, our lines, and the lines of others after them.
 
-        A comment goes with the table that follows it. A line that looks like the head of a table may lie in a text or
-        an array of several lines: then what is before it is not valid TOML.
+        ``at`` is the position of the first line in the file. A comment belongs to the table that follows it. A line
+        that looks like a table header may be part of a multi-line string or array: then the text before it is not valid
+        TOML.
         """
         above: list[str] = []
         ours: list[str] = []
@@ -235,7 +236,7 @@ class TomlBlock(Block):
 
 
 def _without_end(lines: list[str]) -> list[str]:
-    """Cut the comments and empty lines off the end of some lines, and return them."""
+    """Remove the comments and empty lines at the end of a list of lines, and return them."""
     start = len(lines)
     while start and (not lines[start - 1].strip() or lines[start - 1].lstrip().startswith("#")):
         start -= 1
@@ -256,15 +257,15 @@ def _is_valid(text: str) -> bool:
     return True
 
 
-def _parsed(text: str, else_say: str = "is not valid TOML") -> dict[str, Any]:
+def _parsed(text: str, refusal: str = "is not valid TOML") -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"{else_say} ({error})") from None
+        raise Unfit(f"{refusal} ({error})") from None
 
 
 class OwnFile:
-    """A file that is wholly ours, signed, so that an edited one is told from one of another version."""
+    """A file that is entirely ours. It is signed, to distinguish an edited file from one of another version."""
 
     def __init__(self, path: str, root: str, text: str) -> None:
         self.path = path
@@ -277,30 +278,30 @@ class OwnFile:
         return self.text + SIGNATURE.format(_digest(self.text))
 
     def part(self, text: str) -> str:
-        """Return the file that is there."""
+        """Return the existing file."""
         return text
 
     def put(self, text: str | None) -> str:
-        """Return the file; an edited one is left as it is."""
+        """Return the file; raise ``Kept`` if it was edited."""
         if text is not None:
-            _refuse_edited(text.replace("\r\n", "\n"), Unfit("is there already, and somebody else wrote it"))
+            _refuse_edited(text.replace("\r\n", "\n"), Unfit("exists, and `atb` did not write it"))
             if text.replace("\r\n", "\n") == self.own():
                 return text
         return self.own()
 
     def take(self, text: str) -> str | None:
-        """Return ``None``, since all of it goes; an edited one is left as it is."""
-        _refuse_edited(text.replace("\r\n", "\n"), Kept("somebody else wrote it, so it stays"))
+        """Return ``None``, because the whole file is removed; raise ``Kept`` if it was edited."""
+        _refuse_edited(text.replace("\r\n", "\n"), Kept("`atb` did not write it, so it is kept"))
         return None
 
 
 def _refuse_edited(text: str, foreign: Exception) -> None:
-    """Raise ``Kept`` for a text that was edited below our hands, and ``foreign`` for one without our signature."""
+    """Raise ``Kept`` if our text was edited, and ``foreign`` if it has no signature of ours."""
     signed = _SIGNED.search(text)
     if signed is None:
         raise foreign
     if signed[1] != _digest(text[: signed.start()]):
-        raise Kept("it was edited, so it stays as it is")
+        raise Kept("it was edited and is kept")
 
 
 def _digest(text: str) -> str:

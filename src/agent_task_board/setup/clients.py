@@ -1,4 +1,4 @@
-"""Which files each client reads, for one project or for all of a user, and what goes into each."""
+"""The files of each client, for one project or for all projects of a user, and what goes into each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .files import Piece
 
 NAME = "agent-task-board"
-"""Our entry, wherever a name is needed."""
+"""The name of our entry."""
 
 CLIENTS: dict[str, tuple[tuple[str, str | None, str | None], ...]] = {
     "claude": (
@@ -41,32 +41,32 @@ CLIENTS: dict[str, tuple[tuple[str, str | None, str | None], ...]] = {
     ),
     "agents-md": (("block", "AGENTS.md", None),),
 }
-"""What goes in, the file of a project, and the file of a user; ``None``: the client has none."""
+"""The content, the file of a project and the file of a user; ``None``: the client has no such file."""
 
 MOVED = {"CLAUDE_CONFIG_DIR": ("~/.claude", "~/.claude.json"), "CODEX_HOME": ("~/.codex",)}
-"""Variables that name another directory for files of a user."""
+"""Variables that move files of a user to another directory."""
 
 NEXT = {
-    "claude": "Start Claude Code there; it asks once whether to use the project's MCP server.",
-    "codex": "Start Codex there, trust the project, and trust the hooks with /hooks: until then it does not run them.",
-    "gemini": "Start Gemini CLI there; it asks before it runs a project's hooks.",
-    "cursor": "Open the project in Cursor and switch the server on in its settings, under MCP.",
-    "agents-md": "Whatever reads AGENTS.md finds it; start `atb mcp` in your client by hand.",
+    "claude": "Start Claude Code in the project; it asks once whether to use the project's MCP server.",
+    "codex": "Start Codex in the project, trust it, and trust the hooks with /hooks; until then they do not run.",
+    "gemini": "Start Gemini CLI in the project; it asks before it runs a project's hooks.",
+    "cursor": "Open the project in Cursor and enable the server in the settings, under MCP.",
+    "agents-md": "Clients that read AGENTS.md find the guide; configure `atb mcp` in your client yourself.",
 }
 NEXT_OF_A_USER = {
     "claude": "Start Claude Code in any project.",
-    "codex": "Start Codex in any project, and trust the hooks with /hooks: until then it does not run them.",
+    "codex": "Start Codex in any project, and trust the hooks with /hooks; until then they do not run.",
     "gemini": "Start Gemini CLI in any project.",
-    "cursor": "Open any project in Cursor and switch the server on in its settings, under MCP.",
+    "cursor": "Open any project in Cursor and enable the server in the settings, under MCP.",
 }
 
 
 AGENT = "ATB_AGENT"
-"""The variable of an MCP server's environment that is ours; the others are whoever's."""
+"""The only variable in the environment of the MCP server that is ours."""
 
 
 class Server:
-    """How `atb` is called from anywhere: the program, the board, perhaps a configuration and a name for the agent."""
+    """How to call `atb` from anywhere: the program, the board and, optionally, a configuration and an agent's name."""
 
     __slots__ = ("agent", "options", "program")
 
@@ -76,18 +76,18 @@ class Server:
         self.agent = agent
 
     def entry(self) -> dict[str, Any]:
-        """Return the entry of an MCP server."""
+        """Return the entry of the MCP server."""
         command, *before = self.program
         env = {"env": {AGENT: self.agent}} if self.agent else {}
         return {"command": command, "args": [*before, "mcp", *self.options], **env}
 
     def hook(self, client: str, hook: str) -> dict[str, Any]:
-        """Return the element of a client's list of hooks."""
+        """Return the element for the list of hooks of a client."""
         options = [*self.options, *(["--agent", self.agent] if self.agent else [])]
         return hooks.element(client, hook, hooks.command_line(self.program, client, hook, options))
 
     def shell(self) -> str:
-        """Return `atb` with the board, as a shell takes it."""
+        """Return the shell command that runs `atb` on the board."""
         import shlex
 
         return shlex.join([*self.program, *self.options])
@@ -104,7 +104,7 @@ def is_our_server(found: Any) -> bool:
 
 
 def merged_server(ours: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return our entry of an MCP server with what others added to the one that is there."""
+    """Return our entry of an MCP server with the additions of others to the existing one."""
     theirs = {key: value for key, value in found.items() if key not in ("command", "args", "env")}
     env = found.get("env", ours.get("env"))
     if isinstance(env, dict):
@@ -123,14 +123,14 @@ def agent_of_server(found: dict[str, Any]) -> str | None:
 
 
 def next_step(client: str, data_dir: str, *, user: bool) -> str:
-    """Return what is to be done after a setup."""
+    """Return the next step after a setup."""
     if user:
-        return f"{NEXT_OF_A_USER[client]} All of them share the board in {data_dir}."
+        return f"{NEXT_OF_A_USER[client]} All projects share the board in {data_dir}."
     return NEXT[client]
 
 
 def program() -> list[str]:
-    """Return the absolute path of this `atb`, or how to start it where there is none."""
+    """Return the absolute path of this `atb`, or the Python command that runs it."""
     import shutil
 
     called = sys.argv[0]
@@ -145,10 +145,10 @@ def program() -> list[str]:
 
 
 def pieces(client: str, server: Server, *, project: str | None, environ: Mapping[str, str]) -> list[Piece]:
-    """Return what is ours in each file of a client: in a project's directory, or with ``None`` in the user's.
+    """Return our part of each file of a client, in the directory of a project or, with ``None``, of the user.
 
     Raises:
-        InvalidInput: this client has no files of a user, or nobody knows where the home directory is.
+        InvalidInput: this client has no files of a user, or the home directory is unknown.
     """
     found: list[Piece] = []
     for kind, in_project, in_home in CLIENTS[client]:
@@ -158,12 +158,12 @@ def pieces(client: str, server: Server, *, project: str | None, environ: Mapping
         elif project is None and in_home is not None:
             found.append(_piece(client, kind, *_in_home(in_home, environ), server, user=True))
     if not found:
-        raise InvalidInput(f"{client} has files of a project only", hint="Leave out --user.", field="user")
+        raise InvalidInput(f"user: not supported for {client}", hint="Leave out --user.", field="user")
     return found
 
 
 def _in_home(path: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the path of a user's file, and the directory that stays whatever becomes of the file."""
+    """Return the path of a user's file, and the directory that is never deleted with it."""
     for variable, places in MOVED.items():
         moved = environ.get(variable)
         for place in places:
@@ -174,7 +174,7 @@ def _in_home(path: str, environ: Mapping[str, str]) -> tuple[str, str]:
     home = environ.get("HOME") if "HOME" in environ else os.path.expanduser("~")
     if not home or not os.path.isabs(home):
         raise InvalidInput(
-            f"home: the home directory is {home!r}, which is no absolute path",
+            f"home: not an absolute path: {home!r}",
             hint="Nothing was changed. Set HOME, or leave out --user.",
             field="user",
         )
@@ -201,7 +201,7 @@ def _piece(client: str, kind: str, path: str, root: str, server: Server, *, user
 
 
 def server_entry(path: tuple[str, ...], server: Server) -> Entry:
-    """Return the entry of the MCP server, below the objects named by ``path``."""
+    """Return the entry of the MCP server in the nested objects named by ``path``."""
     return Entry(path, NAME, server.entry(), is_our_server, merge=merged_server, agent=agent_of_server)
 
 

@@ -1,4 +1,4 @@
-"""Change several files of somebody else: all are looked at before the first is written, and each appears whole."""
+"""Change several files of other programs: check all before the first is written, and replace each as a whole."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Piece(Protocol):
-        """What is ours in one file; ``None`` stands for a file that is not there."""
+        """Our part of one file; ``None`` stands for a missing file."""
 
         path: str
         root: str
         notes: list[str]
-        """What somebody should know of the last ``put`` or ``take``."""
+        """Warnings about the last ``put`` or ``take``."""
 
         def own(self) -> str:
-            """Return the text of a file that holds nothing else."""
+            """Return the text of a file that has only our part."""
 
         def part(self, text: str) -> str:
-            """Return what ``take`` takes out."""
+            """Return what ``take`` removes."""
 
         def put(self, text: str | None) -> str:
-            """Return the file with it."""
+            """Return the file with our part."""
 
         def take(self, text: str) -> str | None:
-            """Return the file without it."""
+            """Return the file without our part."""
 
 
 CREATE, UPDATE, DELETE, UNCHANGED, KEPT = ("create", "update", "delete", "unchanged", "kept")
-"""What becomes of a file; ``kept``: it was edited, or is somebody else's, and stays as it is."""
+"""What happens to a file; ``kept``: it was edited or is not ours, and stays as it is."""
 
 
 class Unfit(Exception):
-    """A file is not in a form that can be changed safely."""
+    """A file cannot be changed safely; the message completes a sentence that begins with its path."""
 
 
 class Kept(Exception):
-    """What is there stays as it is; the message says why."""
+    """The existing content stays as it is; the message says why."""
 
 
 class Change:
     """One file before and after.
 
-    ``content`` is the part of it that is ours, ``root`` the directory below which empty ones may go with it, ``notes``
-    what somebody should know.
+    ``content`` is our part of it. If it is deleted, empty directories above it are deleted, too, up to ``root``.
+    ``notes`` are warnings.
     """
 
     __slots__ = ("action", "after", "before", "content", "notes", "path", "root")
@@ -79,11 +79,11 @@ class Change:
 
 
 def plan(pieces: Iterable[Piece], *, remove: bool) -> list[Change]:
-    """Return what would happen to each file.
+    """Return the change of each file.
 
     Raises:
-        InvalidInput: a file is not what it should be, or has an entry of our name that somebody else wrote;
-            ``details.add`` is what to write by hand.
+        InvalidInput: a file is malformed, or has an entry with our name that we did not write; ``details.add`` is the
+            text to add by hand.
         Unusable: a file cannot be read.
     """
     return [_planned(piece, remove=remove) for piece in pieces]
@@ -104,16 +104,16 @@ def _planned(piece: Piece, *, remove: bool) -> Change:
     except Kept as kept:
         return Change(piece, before, before, action=KEPT, notes=[str(kept)])
     except Unfit as unfit:
-        hint = f"Nothing was changed. {'Take out' if remove else 'Add'} by hand what details.add holds."
+        hint = f"Nothing was changed. {'Remove' if remove else 'Add'} the text in details.add by hand."
         raise InvalidInput(f"{path}: {unfit}", hint=hint, file=path, add=piece.own()) from None
     return Change(piece, before, after, action=_action(before, after), notes=piece.notes, content=content)
 
 
 def _refuse_loose_link(path: str) -> None:
-    """Refuse a symbolic link to nothing, in the path or at its end: what it leads to is not ours to make."""
+    """Refuse a path with a symbolic link without a target: the target is not ours to create."""
     while path != os.path.dirname(path):
         if os.path.islink(path) and not os.path.exists(path):
-            raise Unfit(f"cannot be written, since {path} is a symbolic link to nothing")
+            raise Unfit(f"cannot be written: {path} is a symbolic link without a target")
         path = os.path.dirname(path)
 
 
@@ -126,42 +126,42 @@ def _action(before: str | None, after: str | None) -> str:
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, line ends as they are; ``None`` if there is none.
+    """Return the text of a file with its line endings; ``None`` if it is missing.
 
     Raises:
-        InvalidInput: not a regular file, or not UTF-8.
-        Unusable: it cannot be read.
+        InvalidInput: the file is not a regular file, or not UTF-8.
+        Unusable: the file cannot be read.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # before open(), which would wait for the writer of a pipe
-            raise InvalidInput(f"{path}: is not a regular file", hint="Nothing was changed.", file=path)
+        if not stat.S_ISREG(os.stat(path).st_mode):  # before open(), which would wait for a writer of a pipe
+            raise InvalidInput(f"{path}: not a regular file", hint="Nothing was changed.", file=path)
         with open(path, "rb") as file:
             return file.read().decode("utf-8")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{path}: not UTF-8 at byte {error.start:,}", hint="Nothing was changed.", file=path
+            f"{path}: not UTF-8 (byte {error.start:,})", hint="Nothing was changed.", file=path
         ) from None
     except OSError as error:
         raise _unusable(path, error) from error
 
 
 def write(changes: Iterable[Change]) -> None:
-    """Carry out a plan. A file that cannot be written leaves the others, too, as they were.
+    """Write all changes. If one file cannot be written, the others are restored.
 
     Raises:
         Unusable: a file cannot be written.
     """
     wanted = [change for change in changes if change.after != change.before]
     staged: list[str] = []
-    made: list[str] = []
+    created: list[str] = []
     done: list[Change] = []
     path = ""
     try:
-        for change in wanted:  # a full disk shows here, before anything is replaced
+        for change in wanted:  # if the disk is full, this fails before anything is replaced
             path = change.path
-            staged.append("" if change.after is None else _stage(path, change.after, made))
+            staged.append("" if change.after is None else _stage(path, change.after, created))
         for change, temporary in zip(wanted, staged, strict=True):
             path = change.path
             if change.after is None:
@@ -176,15 +176,15 @@ def write(changes: Iterable[Change]) -> None:
         for change in done:
             with contextlib.suppress(OSError):
                 _restore(change)
-        _drop(made)
+        _drop(created)
         raise _unusable(path, error) from error
     for change in wanted:
         if change.after is None:
             _drop_empty(os.path.dirname(change.path), change.root)
 
 
-def _stage(path: str, text: str, made: list[str]) -> str:
-    """Write a file beside its place; return its path. Directories that had to be made are added to ``made``."""
+def _stage(path: str, text: str, created: list[str]) -> str:
+    """Write a temporary file next to ``path``; return its path. New directories are added to ``created``."""
     real = os.path.realpath(path)  # a symbolic link stays one
     folder = os.path.dirname(real)
     missing: list[str] = []
@@ -193,7 +193,7 @@ def _stage(path: str, text: str, made: list[str]) -> str:
         folder = os.path.dirname(folder)
     for folder in reversed(missing):
         os.mkdir(folder)
-        made.append(folder)
+        created.append(folder)
     temporary = f"{real}.{os.urandom(6).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -224,11 +224,11 @@ def _drop(folders: Sequence[str]) -> None:
 
 
 def _drop_empty(folder: str, root: str) -> None:
-    """Remove directories below ``root`` that are empty now: ``.cursor/rules``, then ``.cursor``."""
+    """Delete directories below ``root`` that are now empty: ``.cursor/rules``, then ``.cursor``."""
     while folder.startswith(root.rstrip("/") + "/"):
         try:
             os.rmdir(folder)
-        except OSError:  # something else is in there
+        except OSError:  # not empty
             return
         folder = os.path.dirname(folder)
 

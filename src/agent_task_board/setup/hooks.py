@@ -1,6 +1,6 @@
-"""Commands that a client runs by itself, when a session begins and when its agent wants to stop.
+"""The commands that a client runs as hooks, when a session starts and when its agent stops.
 
-They must never get in a client's way: what goes wrong ends in no output and exit code 0.
+A hook must never make its client fail: after an error it prints nothing and exits with 0.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ EVENTS = {
     "gemini": {START: "SessionStart", STOP: "AfterAgent"},
     "cursor": {START: "sessionStart", STOP: "stop"},
 }
-"""What each client calls the moment of a hook."""
+"""The name of each hook in each client."""
 
-SECONDS = 10
-"""After which a client gives up on a hook."""
+TIMEOUT_SECONDS = 10
+"""The time that a client gives a hook."""
 INPUT_BYTES = 4_194_304
 INPUT_SECONDS = 2.0
-OF_SESSION = 8
-"""Characters of a session's id that an agent's name has."""
+SESSION_CHARACTERS = 8
+"""Characters of the session id in the name of an agent."""
 
 _SESSION = re.compile(r"[A-Za-z0-9_-]{8,100}")
 
 
-# What the configuration of a client holds
+# The configuration of a client
 
 
 def command_line(program: list[str], client: str, hook: str, options: list[str]) -> str:
-    """Return the line of shell that a client runs.
+    """Return the shell command that a client runs.
 
-    It ends in ``|| true``: some clients take exit code 2 for an order to go on, so that a program that was removed, or
-    that does not know an option any more, would keep an agent from stopping.
+    It ends in ``|| true``, because some clients treat exit code 2 as a request to continue. Without it, an `atb` that
+    was removed, or that does not have an option any more, would prevent the agent from stopping.
     """
     import shlex
 
@@ -50,18 +50,18 @@ def command_line(program: list[str], client: str, hook: str, options: list[str])
 
 
 def element(client: str, hook: str, line: str) -> dict[str, Any]:
-    """Return the element of a client's list of hooks."""
+    """Return the element for the list of hooks of a client."""
     if client == "cursor":
         limit = {"loop_limit": 1} if hook == STOP else {}
-        return {"command": line, "timeout": SECONDS, **limit}
-    told: dict[str, Any] = {"type": "command", "command": line, "timeout": SECONDS}
+        return {"command": line, "timeout": TIMEOUT_SECONDS, **limit}
+    entry: dict[str, Any] = {"type": "command", "command": line, "timeout": TIMEOUT_SECONDS}
     if client == "gemini":  # it counts in milliseconds
-        told = {"name": "agent-task-board", **told, "timeout": SECONDS * 1_000}
-    return {"hooks": [told]}
+        entry = {"name": "agent-task-board", **entry, "timeout": TIMEOUT_SECONDS * 1_000}
+    return {"hooks": [entry]}
 
 
 def is_ours(found: Any) -> bool:
-    """Say whether a hook, not the group around it, is one that we wrote, whatever its options."""
+    """Say whether we wrote a hook, with any options; ``found`` is the hook, not the group around it."""
     words = _words(found)
     before = words[: words.index("prime")] if "prime" in words else []
     is_atb = [os.path.basename(word) for word in before] == ["atb"] or before[1:] == ["-m", "agent_task_board"]
@@ -69,15 +69,15 @@ def is_ours(found: Any) -> bool:
 
 
 def is_like_ours(found: Any) -> bool:
-    """Say whether a hook calls `atb prime --hook` in a line that we did not write, or that somebody changed."""
+    """Say whether a hook calls `atb prime --hook`, but in a command that is not exactly ours."""
     words = _words(found)
-    asks = any(words[place : place + 2] == ["prime", "--hook"] for place in range(len(words)))
+    calls = any(words[place : place + 2] == ["prime", "--hook"] for place in range(len(words)))
     names = {os.path.basename(word) for word in words}
-    return asks and not names.isdisjoint(("atb", "agent_task_board")) and not is_ours(found)
+    return calls and not names.isdisjoint(("atb", "agent_task_board")) and not is_ours(found)
 
 
 def merged(ours: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return our hook with what others set in the one that is there, such as another timeout."""
+    """Return our hook with the changes of others to the existing one, such as another timeout."""
     return {**ours, **found, "command": ours["command"]}
 
 
@@ -91,11 +91,11 @@ def _words(found: Any) -> list[str]:
         return []
 
 
-# What a hook is asked, and what it answers
+# The input and output of a hook
 
 
 def read_input(stream: BinaryIO | None) -> dict[str, Any]:
-    """Return the object that the client sends; an empty one for anything else, and if it takes too long."""
+    """Return the object that the client sends; an empty one if it is invalid or takes too long."""
     if stream is None:
         return {}
     try:
@@ -111,7 +111,7 @@ def _read(stream: BinaryIO) -> bytes:
 
     try:
         number = stream.fileno()
-    except OSError:  # no file of the system
+    except OSError:  # no file descriptor
         return stream.read(INPUT_BYTES)
     if os.isatty(number):
         return b""
@@ -125,47 +125,49 @@ def _read(stream: BinaryIO) -> bytes:
     return bytes(content)
 
 
-def agent_of(client: str, asked: Mapping[str, Any]) -> str | None:
-    """Return a name for the agent of a session: the same after it was resumed or cut, another one in every session."""
-    session = asked.get("conversation_id") or asked.get("session_id")
+def agent_of(client: str, request: Mapping[str, Any]) -> str | None:
+    """Return the name of the agent of a session. It stays the same when the session is resumed or its context cut."""
+    session = request.get("conversation_id") or request.get("session_id")
     if not isinstance(session, str) or not _SESSION.fullmatch(session):
         return None
-    # Ids of version 7 begin with the time: sessions begun within a minute share their first characters.
-    part = session[-OF_SESSION:] if session[14:15] == "7" and len(session) == 36 else session[:OF_SESSION]
+    # A version 7 id begins with the time: sessions that start within a minute share its first characters.
+    part = (
+        session[-SESSION_CHARACTERS:] if session[14:15] == "7" and len(session) == 36 else session[:SESSION_CHARACTERS]
+    )
     return f"{client}-{part}"
 
 
 def started(client: str, text: str) -> dict[str, Any]:
-    """Return what makes a client add a text to its agent's context."""
+    """Return the output that makes a client add a text to the context of its agent."""
     if client == "cursor":
         return {"additional_context": text}
     return {"hookSpecificOutput": {"hookEventName": EVENTS[client][START], "additionalContext": text}}
 
 
-def may_remind(asked: Mapping[str, Any]) -> bool:
-    """Say whether an agent that stops may be reminded: the client told enough, and it was not reminded just now."""
+def may_remind(request: Mapping[str, Any]) -> bool:
+    """Say whether to remind an agent that stops: the input is valid, and the agent was not reminded just now."""
     return (
-        bool(asked)
-        and not asked.get("stop_hook_active")
-        and not asked.get("loop_count")
-        and asked.get("status", "completed") == "completed"
+        bool(request)
+        and not request.get("stop_hook_active")
+        and not request.get("loop_count")
+        and request.get("status", "completed") == "completed"
     )
 
 
 def stopped(client: str, found: Briefing) -> dict[str, Any] | None:
-    """Return what makes a client's agent go on once more, since it still holds leases; ``None``: let it stop."""
+    """Return the output that reminds an agent of the leases that it holds; ``None``: let it stop."""
     from ..text.compact import endings, instant, word
 
     tasks, count = found["holds"]["tasks"], found["holds"]["count"]
     if not tasks:
         return None
     name, names = word(found["agent"]), endings(task["id"] for task in tasks)
-    told = [f"{names[task['id']]} (until {instant(task['lease_expires_at'])})" for task in tasks]
+    held = [f"{names[task['id']]} (until {instant(task['lease_expires_at'])})" for task in tasks]
     more = f" and {count - len(tasks)} more" if count > len(tasks) else ""
     reason = (
-        f"On the task board you ({name}) still hold {', '.join(told)}{more}. Complete, fail, release or hand off each,"
-        f" with agent={name} in EVERY MCP call; `atb resume ID` or resume_task gives a lost token back. If you go on"
-        " with it later in this session, send a heartbeat and stop; you are not reminded again."
+        f"On the task board you ({name}) still hold {', '.join(held)}{more}. Complete, fail, release or hand off each,"
+        f" with agent={name} in EVERY MCP call; `atb resume ID` or resume_task issues a new token. To continue later"
+        " in this session, send a heartbeat and stop; you will not be reminded again."
     )
     if client == "cursor":
         return {"followup_message": reason}
@@ -173,7 +175,7 @@ def stopped(client: str, found: Briefing) -> dict[str, Any] | None:
 
 
 def export(file: str, variables: Mapping[str, str]) -> None:
-    """Add variables to the file that a session's shells read, once."""
+    """Add variables to the file that the shells of a session read, unless they are already there."""
     import shlex
 
     lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())

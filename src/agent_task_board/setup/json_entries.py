@@ -1,7 +1,7 @@
-"""An entry of ours in a JSON file that belongs to somebody else: put in and taken out as text.
+"""Our entries in a JSON file that is not ours, inserted and removed as text.
 
-Whether an object or array around an entry was made by us is written in its layout, so that nothing else has to remember
-it: what we make has white space behind its bracket, and into an empty one that was there our entry goes without any.
+The layout records whether we created the object or array around an entry, so that no other record is needed. An object
+that we create has white space after its bracket; an entry in an empty object that existed before is inserted without.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _CLOSING = {"{": "}", "[": "]"}
 _BOM = "\ufeff"
 _BLANK = " \t\r\n"
 _WAS_BLANK = " "
-"""What stands behind our root in a file that was blank, but not missing."""
+"""The text after our root in a file that existed but was blank."""
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether two values mean the same: the order of keys does not count, and NaN equals itself."""
+    """Say whether two values are equal; the order of keys is ignored, and NaN equals itself."""
     return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
 def shared(ours: Any, found: Any) -> Any:
-    """Return what is found without the keys that ours does not have: they may hold secrets of others."""
+    """Return what is found without the keys that ours does not have: they may contain secrets of others."""
     if not isinstance(ours, dict) or not isinstance(found, dict):
         return found
     return {key: shared(value, found[key]) for key, value in ours.items() if key in found}
 
 
 class Entry:
-    """A member of an object (``key``), or an element of an array (no key), below the objects named by ``path``.
+    """A member of an object (``key``), or an element of an array (no key), in the nested objects named by ``path``.
 
-    ``is_ours`` says of a value that is there whether we wrote it, at any time and with any options; ``merge`` takes our
-    value and one of ours that is there, and returns ours with what others added. ``is_like`` tells an element that does
-    the same, but is not ours to change. With ``inner`` the elements are groups, and what counts is in their array of
-    that name: others may have added to the group. ``agent`` reads the agent that a value names. ``only_new`` marks what
-    a file of ours needs, but every other file has already.
+    ``is_ours`` says whether we wrote an existing value, at any time and with any options. ``merge`` takes our value and
+    an existing one of ours, and returns ours with the additions of others. ``is_like`` says whether an element does the
+    same, but is not ours to change. With ``inner``, the elements are groups, and our element is in the array of that
+    name: others may have added to the group. ``agent`` returns the agent that a value names. ``only_new``: the entry
+    is written only into a file that we create.
     """
 
     __slots__ = ("agent", "inner", "is_like", "is_ours", "key", "merge", "only_new", "path", "value")
@@ -74,31 +74,31 @@ class Entry:
 
     @property
     def core(self) -> Any:
-        """Our value; of a group, its element."""
+        """Our value; for a group, its element."""
         return self.value if self.inner is None else self.value[self.inner][0]
 
     def merged(self, found: Any) -> Any:
-        """Return what is to stand where one of ours is found; in a group that is one of its elements."""
+        """Return the value that replaces an existing one of ours; in a group, it replaces one element."""
         return self.merge(self.core, found)
 
     def put_notes(self, found: Any) -> Iterator[str]:
-        """Tell what ``merged`` takes away from others, who may have meant it."""
+        """Yield warnings about a change of others that ``merged`` overwrites."""
         before, after = self.agent(found), self.agent(self.value)
         if before is not None and before != after:
-            now = "each session has its own" if after is None else f"it is {after!r} now"
-            yield f"the entry named the agent {before!r}; {now} (--agent NAME names one)"
+            now = "each session has its own name" if after is None else f"it now names {after!r}"
+            yield f"the entry named the agent {before!r}; {now} (set it with --agent NAME)"
 
     def take_notes(self, found: Any) -> Iterator[str]:
-        """Tell what goes with an entry of ours, though others added it."""
+        """Yield warnings about additions of others that are removed with our entry."""
         if self.key is not None:
             merged = self.merged(found)
             added = [key for key in merged if key not in self.value or not same(merged[key], self.value[key])]
             if added:
-                yield f"what others added to the entry goes with it: {', '.join(added)}"
+                yield f"removed keys that others added to the entry: {', '.join(added)}"
 
 
 class JsonEntries:
-    """The entries of ours in one JSON file."""
+    """Our entries in one JSON file."""
 
     def __init__(self, path: str, root: str, entries: Sequence[Entry]) -> None:
         self.path = path
@@ -107,11 +107,11 @@ class JsonEntries:
         self.notes: list[str] = []
 
     def own(self) -> str:
-        """Return a file that holds nothing but the entries."""
+        """Return a file that has only the entries."""
         return _document((entry, entry.value) for entry in self.entries)
 
     def part(self, text: str) -> str:
-        """Return a file that holds nothing but what ``take`` takes out."""
+        """Return a file that has only what ``take`` removes."""
         is_whole = self.take(text) is None
         _, text = _split(text)
         found: list[tuple[Entry, Any]] = []
@@ -123,7 +123,7 @@ class JsonEntries:
         return _document(found)
 
     def put(self, text: str | None) -> str:
-        """Return the file with the entries; one of ours that differs is replaced."""
+        """Return the file with the entries; an existing one that differs is replaced."""
         self.notes = []
         if text is None:
             return self.own()
@@ -137,14 +137,14 @@ class JsonEntries:
         return mark + text
 
     def take(self, text: str) -> str | None:
-        """Return the file without what is ours; ``None`` if that was all, and we had made the file."""
+        """Return the file without our entries; ``None`` if nothing is left and we created the file."""
         self.notes = []
         whole, (mark, text) = text, _split(text)
         if not text.strip(_BLANK):
             return whole
         blank = text[: _skip(text, 0)] if text.endswith(_WAS_BLANK) else None
         _check(text)
-        made = {entry.key: entry.value for entry in self.entries if entry.only_new}
+        ours_only = {entry.key: entry.value for entry in self.entries if entry.only_new}
         first = next(iter(_Container(text).items), None)
         left: str | None = text
         for entry in reversed(self.entries):
@@ -152,9 +152,9 @@ class JsonEntries:
                 left = _take(left, entry, self.notes)
         if left is not None:
             rest = {item.key: item.value for item in _Container(left).items}
-            if left == text or not rest or rest != made or first is None or first.key in made:
+            if left == text or not rest or rest != ours_only or first is None or first.key in ours_only:
                 return mark + left
-            # Else we put it behind our entries; in a file of somebody else ours come last.
+            # The remaining entry is ours only if it comes after the others: in a file of others, ours come last.
         return None if blank is None else mark + blank
 
 
@@ -180,17 +180,17 @@ def _check(text: str) -> None:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"is not strict JSON, perhaps for a comment or a comma too many ({error})") from None
+        raise Unfit(f"is not strict JSON; check for comments and trailing commas ({error})") from None
     if not isinstance(value, dict):
-        raise Unfit("does not hold a JSON object")
+        raise Unfit("is not a JSON object")
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"not JSON: {name}")
 
 
 class _Item:
-    """A member or element: where it begins, where its value begins and ends, and what it is."""
+    """A member or element: its start, its key, and the start, end and content of its value."""
 
     __slots__ = ("end", "key", "start", "value", "value_start")
 
@@ -203,18 +203,18 @@ class _Item:
 
 
 class _Container:
-    """An object or array of a text that is known to be JSON."""
+    """An object or array in a text that is valid JSON."""
 
-    __slots__ = ("close", "items", "kind", "open")
+    __slots__ = ("items", "open")
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.open = at = _skip(text, at)
-        self.kind = text[at]
+        kind = text[at]
         self.items: list[_Item] = []
         at = _skip(text, at + 1)
-        while text[at] != _CLOSING[self.kind]:
+        while text[at] != _CLOSING[kind]:
             start, key = at, None
-            if self.kind == "{":
+            if kind == "{":
                 key, at = _DECODER.raw_decode(text, at)
                 at = _skip(text, _skip(text, at) + 1)
             value, end = _DECODER.raw_decode(text, at)
@@ -222,7 +222,6 @@ class _Container:
             at = _skip(text, end)
             if text[at] == ",":
                 at = _skip(text, at + 1)
-        self.close = at
 
 
 def _skip(text: str, at: int) -> int:
@@ -231,7 +230,7 @@ def _skip(text: str, at: int) -> int:
 
 
 class _Step:
-    """A container, and which item of the one before it that is."""
+    """A container, and its place among the items of the previous container."""
 
     __slots__ = ("container", "place")
 
@@ -241,7 +240,7 @@ class _Step:
 
 
 def _way(text: str, entry: Entry) -> list[_Step]:
-    """Return the containers from the root to the one of an entry, as far as there are any."""
+    """Return the containers from the root to the one of an entry, as far as they exist."""
     steps = [_Step(_Container(text), 0)]
     for depth, name in enumerate(entry.path):
         container = steps[-1].container
@@ -259,12 +258,12 @@ def _way(text: str, entry: Entry) -> list[_Step]:
 
 
 def _item(way: list[_Step]) -> _Item:
-    """Return the item to which a whole way leads."""
+    """Return the item at the end of a complete way."""
     return way[-2].container.items[way[-1].place]
 
 
 def _ways(text: str, entry: Entry) -> list[list[_Step]]:
-    """Return the way to each item that an entry could be about: of this key, or every element."""
+    """Return the way to each item that could be the entry: the member with its key, or every element."""
     steps = _way(text, entry)
     if len(steps) <= len(entry.path):
         return []
@@ -299,9 +298,11 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
     if entry.key is not None and len(there) > 1:
         raise Unfit(f"has {entry.key!r} twice in one object")
     if entry.key is not None and len(there) > len(ours):
-        raise Unfit(f"has a {entry.key!r} that somebody else wrote")
+        raise Unfit(f"has a {entry.key!r} that `atb` did not write")
     if not ours and any(entry.is_like(_item(way).value) for way in there):
-        notes.append(f"has a {entry.path[-1]} hook of `atb` that is not as we write it; it stays, and ours is left out")
+        notes.append(
+            f"a {entry.path[-1]} hook that runs `atb` was changed by others; it is kept, and no second one is added"
+        )
         return text
     if not ours:
         return _insert(text, container, len(steps), entry.key, entry.value)
@@ -317,7 +318,7 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
 def _take(text: str, entry: Entry, notes: list[str]) -> str | None:
     there = [_item(way).value for way in _ways(text, entry)]
     if any(entry.is_like(value) for value in there):
-        notes.append(f"has a {entry.path[-1]} hook of `atb` that is not as we write it; it stays")
+        notes.append(f"a {entry.path[-1]} hook that runs `atb` was changed by others; it is kept")
     left: str | None = text
     while left is not None:
         ours = _ours(left, entry)
@@ -326,13 +327,13 @@ def _take(text: str, entry: Entry, notes: list[str]) -> str | None:
         way = ours[-1]
         notes.extend(entry.take_notes(_item(way).value))
         if entry.inner is not None and len(way[-2].container.items) == 1:
-            way = way[:-2]  # the group goes, whatever else its owner wrote about our only element
+            way = way[:-2]  # remove the whole group: our element is its only one
         left = _cut(left, way)
     return None
 
 
 def _insert(text: str, container: _Container, depth: int, key: str | None, value: Any) -> str:
-    """Add an item at the end of a container; ``depth`` is how deep its items lie."""
+    """Add an item at the end of a container; ``depth`` is the nesting depth of its items."""
     name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
     if not container.items:
         written = name + _written(text, value, _unit(text) * (depth - 1))
@@ -345,7 +346,7 @@ def _insert(text: str, container: _Container, depth: int, key: str | None, value
 
 
 def _cut(text: str, steps: list[_Step]) -> str | None:
-    """Take out an item, and with it the containers that were made for it; ``None``: the root, too."""
+    """Remove an item and the containers that were created for it; ``None``: also the root."""
     container, place = steps[-2].container, steps[-1].place
     items = container.items
     if place > 0:
@@ -358,19 +359,19 @@ def _cut(text: str, steps: list[_Step]) -> str | None:
 
 
 def _written(text: str, value: Any, base: str) -> str:
-    """Return a value as it is written into a text whose line begins with ``base``."""
+    """Return a value as JSON, in the style of a text, on a line that is indented by ``base``."""
     lines = json.dumps(value, indent=_unit(text), ensure_ascii=False).split("\n")
     return f"{_line_end(text)}{base}".join(lines)
 
 
 def _unit(text: str) -> str:
-    """Return the indentation of the first member of the root: that of every level."""
+    """Return the indentation of one level: that of the first member of the root."""
     items = _Container(text).items
     return (items and _indentation_of(text, items[0].start)) or "  "
 
 
 def _indentation_of(text: str, start: int) -> str | None:
-    """Return the white space before a place, if nothing else is on its line."""
+    """Return the white space before a position, if nothing else precedes it on its line."""
     before = text[text.rfind("\n", 0, start) + 1 : start]
     return before if "\n" in text[:start] and not before.strip() else None
 

@@ -1,55 +1,57 @@
-"""What an agent reads about the board, in each client's own place for it."""
+"""The guide for agents, in the form that each client expects."""
 
 from __future__ import annotations
 
 
 def description(*, user: bool) -> str:
-    """Return when a skill or rule is to be used; ``user``: for all projects of a user, not for one."""
-    which = "this user's task board, which all projects and" if user else "this project's task board, which"
+    """Return when to use the skill or rule; ``user``: it is for all projects of a user, not for one."""
+    board = "this user's task board, which all projects and" if user else "this project's task board, which"
     return (
-        f"Claim, work on, hand in and add tasks of {which} several agents share. Use it when asked to take up work, to"
-        " split it, to hand it over, or to tell how far it is, and whenever a task id is mentioned."
+        f"Claim, work on, complete and add tasks on {board} several agents share. Use it when you are asked to start,"
+        " split or hand off work or to report progress, and whenever a task id is mentioned."
     )
 
 
 def guide(command: str, *, user: bool) -> str:
-    """Return the way of working, without a line break at its end; ``command`` is `atb` as a shell takes it."""
+    """Return the guide, without a line break at its end; ``command`` is the shell command that runs `atb`."""
     whose = "all projects of this user" if user else "this project"
-    own = "\nTake only what belongs to your work." if user else ""
+    scope = "\nClaim only tasks that belong to your work." if user else ""
     return f"""\
 ## Agent Task Board
 
-Tasks of {whose} lie on a board that several agents share. One agent holds a task at a time, under a lease
-that runs out.{own} Use the MCP tools of `agent-task-board`, or in a shell:
+The tasks of {whose} are on a board that several agents share. One agent at a time holds a task, under a
+lease that expires.{scope} Use the MCP tools of `agent-task-board`, or a shell:
 
 ```sh
-{command} prime   # who you are, what you hold, what is ready, how to work
+{command} prime
 ```
 
-- Begin with `prime`, and call it again when your context was cut. It tells your name: give it as `agent` in every MCP
-  call, as `--agent` or `ATB_AGENT` in a shell. Without it the MCP server takes a name of its own, under which nothing
-  reminds you of what you hold. Two agents with one name can take each other's leases.
-- Claim before you work (`claim_task`, `claim`). Keep the id and the token. Nothing ready: stop, or ask for work.
-- Renew every third of the lease (`heartbeat`), with progress and a note.
+- Start with `prime`, and run it again after your context was cut. It prints your name, what you hold, what is ready and
+  how to work. Pass your name as `agent` in every MCP call, and as `--agent` or `ATB_AGENT` in a shell. Without it, the
+  MCP server uses another name, and nothing reminds you of what you hold. Two agents with the same name can take each
+  other's leases.
+- Claim a task before you work on it (`claim_task`, `claim`). Keep the id and the token. If nothing is ready, stop or
+  ask for work.
+- Renew the lease after every third of it (`heartbeat`), with progress and a note.
 - End each claim: complete, fail with the error, release if you did nothing, or hand off with a note.
-- `lease_lost`: somebody else may have the task. Stop at once; do not push or publish.
-- A lost token comes back with `resume_task` or `resume ID`.
-- What you find on the way becomes a task of its own (`create_task`, `add`), with what it waits for.
-- Approving and rejecting is for people."""
+- On `lease_lost`, another agent may hold the task. Stop at once; do not push or publish.
+- If you lost the token, get a new one with `resume_task` or `resume ID`.
+- If you find more work, add it as a task (`create_task`, `add`), with its dependencies.
+- Only people approve and reject."""
 
 
 def block(command: str, *, user: bool) -> str:
-    """Return the body of the block in a file of somebody else."""
-    return f"<!-- Written by `atb setup`; the same with --remove takes it out. -->\n\n{guide(command, user=user)}\n"
+    """Return the body of the block in a file that is not ours."""
+    return f"<!-- Written by `atb setup`; add --remove to remove it. -->\n\n{guide(command, user=user)}\n"
 
 
 def skill(command: str, *, user: bool) -> str:
-    """Return the file of a skill."""
+    """Return the content of the skill file."""
     head = f"name: agent-task-board\ndescription: {description(user=user)}"
     return f"---\n{head}\n---\n\n{guide(command, user=user)}\n\n"
 
 
 def rule(command: str, *, user: bool) -> str:
-    """Return the file of a rule that an editor always shows to its agent."""
+    """Return the content of the rule file, which an editor always shows to its agent."""
     head = f"description: {description(user=user)}\nalwaysApply: true"
     return f"---\n{head}\n---\n\n{guide(command, user=user)}\n\n"

@@ -1,0 +1,317 @@
+"""Pages for people: the ``data`` of an answer as text, with times in the configured zone."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from .. import instants
+from .tables import BOLD, clean, colour, cut, labelled, one_line, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .command import Reply
+
+NAME_COLUMNS = 16
+"""The maximum width of a name in a list."""
+
+
+def page(reply: Reply) -> str:
+    """Return the page of a reply, ending in a line break."""
+    if reply.data is None:
+        return "nothing\n"
+    if reply.page in _PAGES_WITH_TIMES:
+        lines = _PAGES_WITH_TIMES[reply.page](reply.data, reply.zone)
+    else:
+        lines = _PAGES[reply.page](reply.data)
+    return clean("".join(f"{line}\n" for line in lines), keep_colours=True)
+
+
+def _local(text: str | None, zone: str) -> str:
+    """Return an instant in a time zone, to the second."""
+    if text is None:
+        return "-"
+    return datetime.fromisoformat(text).astimezone(instants.load_zone(zone)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _time_left(text: str | None) -> str:
+    """Return the time until an instant, or ``expired``."""
+    if text is None:
+        return "-"
+    left = instants.from_text(text) - instants.now()
+    return instants.format_length(left // instants.SECOND * instants.SECOND) if left > 0 else "expired"
+
+
+# Tasks
+
+
+def _state(task: dict[str, Any]) -> str:
+    """Return what a person needs to know in addition to the status."""
+    words = [word for word in ("blocked", "delayed", "lease_expired", "overdue") if task[word]]
+    return ", ".join(words).replace("_", " ")
+
+
+def _tasks(data: dict[str, Any]) -> list[str]:
+    if not data["tasks"]:
+        return ["no tasks"]
+    rows = [
+        (
+            task["id"][-6:],
+            task["status"],
+            _state(task) or "-",
+            task["priority"],
+            cut(task["queue"], NAME_COLUMNS),
+            cut(task["claimed_by"] or (f"for {task['assignee']}" if task["assignee"] else "-"), NAME_COLUMNS),
+            _time_left(task["lease_expires_at"]),
+            f"{task['attempts']}/{task['max_attempts']}",
+            task["title"],
+        )
+        for task in data["tasks"]
+    ]
+    heads = ("ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
+    lines = table(heads, rows, status="STATUS")
+    if data["next"]:
+        lines.append(f"more: --after {data['next']}")
+    return lines
+
+
+def _facts_of(task: dict[str, Any], zone: str) -> list[tuple[str, str]]:
+    facts = [
+        ("id", task["id"]),
+        ("status", ", ".join(filter(None, [task["status"], _state(task)]))),
+        ("queue", f"{task['queue']}, priority {task['priority']}"),
+        ("attempts", f"{task['attempts']} of {task['max_attempts']}, fence {task['fence']}"),
+        ("created", f"{_local(task['created_at'], zone)} by {task['created_by']}"),
+    ]
+    times = (
+        ("claimed_at", "claimed", f" by {task['claimed_by']}"),
+        ("lease_expires_at", "lease until", ""),
+        ("finished_at", "finished", ""),
+        ("due_at", "due", ""),
+        ("not_before", "not before", ""),
+    )
+    facts += [(label, _local(task[key], zone) + more) for key, label, more in times if task[key]]
+    facts += [(key.replace("_", " "), task[key]) for key in ("assignee", "dedupe_key", "error") if task[key]]
+    if task["progress"] is not None:
+        facts.append(("progress", f"{task['progress']} %"))
+    facts += [(key, ", ".join(task[key])) for key in ("tags", "artifacts") if task[key]]
+    if task["needs_approval"]:
+        facts.append(("approval", "required"))
+    facts += [(key, json.dumps(task[key], ensure_ascii=False)) for key in ("params", "result") if task[key]]
+    return facts
+
+
+def _receipt(data: dict[str, Any], zone: str) -> list[str]:
+    task = data["task"]
+    lines = [colour(one_line(task["title"]), BOLD), *labelled(_facts_of(task, zone))]
+    if "lease" in data:
+        lines += labelled([("token", data["lease"]["token"])])
+    if data.get("created") is False:
+        lines.append("no task added: an unfinished task has this dedupe key")
+    if data.get("replayed"):
+        lines.append("repeated call: nothing changed")
+    return lines
+
+
+def _task(data: dict[str, Any], zone: str) -> list[str]:
+    task = data["task"]
+    lines = _receipt({"task": task}, zone)
+    if task["body"]:
+        lines += ["", *clean(task["body"]).splitlines()]
+    for key, label in (("dependencies", "depends on"), ("dependents", "required by")):
+        if data[key]:
+            lines += ["", f"{label}:"]
+            lines += table(
+                ("ID", "STATUS", "TITLE"),
+                [(other["id"][-6:], other["status"], other["title"]) for other in data[key]],
+                status="STATUS",
+            )
+    if data["attempts"]:
+        lines += ["", "attempts:"]
+        lines += table(
+            ("NO", "AGENT", "FENCE", "CLAIMED", "ENDED", "OUTCOME", "ERROR OR NOTE"),
+            [
+                (
+                    attempt["number"],
+                    attempt["agent"],
+                    attempt["fence"],
+                    _local(attempt["claimed_at"], zone),
+                    _local(attempt["ended_at"], zone),
+                    attempt["outcome"],
+                    attempt["error"] or attempt["note"],
+                )
+                for attempt in data["attempts"]
+            ],
+        )
+    for comment in data["comments"]:
+        lines += [
+            "",
+            f"{comment['actor']}, {_local(comment['at'], zone)}:",
+            *clean(comment["data"]["text"]).splitlines(),
+        ]
+    return lines
+
+
+def _comment(data: dict[str, Any], zone: str) -> list[str]:
+    event = data["event"]
+    return [f"comment {event['seq']} on {event['task_id']} by {event['actor']}, {_local(event['at'], zone)}"]
+
+
+# Queries
+
+
+def _events(data: dict[str, Any], zone: str) -> list[str]:
+    if not data["events"]:
+        return ["no events"]
+    rows = [
+        (event["seq"], _local(event["at"], zone), event["task_id"][-6:], event["actor"], event["kind"], _changes(event))
+        for event in data["events"]
+    ]
+    return table(("SEQ", "AT", "TASK", "ACTOR", "KIND", "CHANGES"), rows)
+
+
+def _changes(event: dict[str, Any]) -> str:
+    data = event["data"]
+    changes = [
+        f"{field}: {change['from']} -> {change['to']}"
+        for field, change in data.get("changes", {}).items()
+        if field in ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
+        and event["kind"] not in ("created", "imported")
+    ]
+    changes += [str(data[key]) for key in ("note", "text", "error") if data.get(key)]
+    return "; ".join(changes) or "-"
+
+
+def _agents(data: dict[str, Any], zone: str) -> list[str]:
+    if not data["agents"]:
+        return ["no agents"]
+    rows = [
+        (
+            agent["name"],
+            _local(agent["last_seen_at"], zone),
+            agent["completed"],
+            agent["failed"],
+            agent["expired"],
+            ", ".join(f"{held['id'][-6:]} ({_time_left(held['lease_expires_at'])})" for held in agent["holds"]) or "-",
+        )
+        for agent in data["agents"]
+    ]
+    return table(("AGENT", "LAST SEEN", "COMPLETED", "FAILED", "EXPIRED", "HOLDS"), rows)
+
+
+def _stats(data: dict[str, Any]) -> list[str]:
+    statuses = list(data["by_status"])
+    rows = [(queue, *(counts[status] for status in statuses)) for queue, counts in data["by_queue"].items()]
+    rows.append(("all", *data["by_status"].values()))
+    lines = table(("QUEUE", *(status.upper() for status in statuses)), rows)
+    lines += ["", f"ready {data['ready']}, blocked {data['blocked']}, leases expired {data['lease_expired']}"]
+    if data["archived"]:
+        lines.append(f"archived {data['archived']}")
+    done = sum(day["done"] for day in data["finished"])
+    lines.append(f"done in {data['days']} days: {done}")
+    for key, label in (("lead_time", "created to finished"), ("cycle_time", "claimed to finished")):
+        if data[key]["tasks"]:
+            median, p90 = (instants.format_length(int(data[key][part] * instants.SECOND)) for part in ("median", "p90"))
+            lines.append(f"{label}: median {median}, 90th percentile {p90}")
+    return lines
+
+
+# Features and maintenance
+
+
+def _schedules(data: dict[str, Any], zone: str) -> list[str]:
+    schedules = data.get("schedules", [data.get("schedule")])
+    if not schedules:
+        return ["no schedules"]
+    rows = [
+        (
+            schedule["name"],
+            schedule["cron"],
+            schedule["zone"],
+            "paused" if schedule["paused"] else _local(schedule["next_at"], zone),
+            _local(schedule["last_at"], zone),
+            schedule["made"],
+            schedule["task"]["title"] if isinstance(schedule["task"], dict) else schedule["task"],
+        )
+        for schedule in schedules
+    ]
+    lines = table(("NAME", "RULE", "ZONE", "NEXT", "LAST", "CREATED", "TITLE"), rows)
+    occurrences = [f"  {occurrence['local']}" for occurrence in data.get("occurrences", ())]
+    return [*lines, *(["", "next occurrences:", *occurrences] if occurrences else [])]
+
+
+def _hooks(data: dict[str, Any], zone: str) -> list[str]:
+    if "results" in data:
+        results = [
+            (one["target"], "delivered" if one["delivered"] else "failed", one.get("error") or one.get("output"))
+            for one in data["results"]
+        ]
+        return table(("TARGET", "RESULT", "ERROR OR OUTPUT"), results)
+    lines = [f"{one['target']}: {one['to']}" for one in data["targets"]] or ["no targets configured"]
+    rows = [
+        (one["id"], one["task_id"][-6:], one["told"], one["target"], one["status"], one["attempts"],
+         _local(one["due_at"], zone), one["error"])
+        for one in data["deliveries"]
+    ]  # fmt: skip
+    heads = ("DELIVERY", "TASK", "EVENT", "TARGET", "STATUS", "ATTEMPTS", "NEXT ATTEMPT", "ERROR")
+    return [*lines, "", *table(heads, rows)]
+
+
+def _setup(data: dict[str, Any]) -> list[str]:
+    lines = []
+    for file in data["files"]:
+        lines.append(f"{file['action']:<10}{file['path']}")
+        lines += [f"    {line}" for line in (file.get("content") or "").splitlines()]
+    return [*lines, *([data["next"]] if "next" in data else [])]
+
+
+def _config(data: dict[str, Any]) -> list[str]:
+    rows = [
+        (key, json.dumps(entry["value"], ensure_ascii=False), entry["source"]) for key, entry in data["values"].items()
+    ]
+    return [f"file: {clean(data['file'] or 'none')}", *table(("KEY", "VALUE", "SOURCE"), rows)]
+
+
+def _doctor(data: dict[str, Any]) -> list[str]:
+    rows = [(finding["check"], finding["level"], finding["message"]) for finding in data["findings"]]
+    remedies = dict.fromkeys(finding["remedy"] for finding in data["findings"] if finding["remedy"])
+    lines = table(("CHECK", "LEVEL", "FINDING"), rows)
+    lines += ["", "what to do:", *(f"  {remedy}" for remedy in remedies)] if remedies else []
+    fixed = data.get("fixed", {"did": []})
+    return [*lines, *(["", "done:", *(f"  {did}" for did in fixed["did"])] if fixed["did"] else [])]
+
+
+def _demo(data: dict[str, Any]) -> list[str]:
+    return [
+        f"{data['tasks']} tasks in {data['seconds']:.0f} seconds",
+        *data["proof"],
+        f"board: {clean(data['directory'])}",
+    ]
+
+
+def _facts(data: dict[str, Any]) -> list[str]:
+    return labelled((key.replace("_", " "), json.dumps(value, ensure_ascii=False)) for key, value in data.items())
+
+
+_PAGES: dict[str, Callable[[Any], list[str]]] = {
+    "config": _config,
+    "demo": _demo,
+    "doctor": _doctor,
+    "facts": _facts,
+    "setup": _setup,
+    "stats": _stats,
+    "tasks": _tasks,
+}
+_PAGES_WITH_TIMES: dict[str, Callable[[Any, str], list[str]]] = {
+    "agents": _agents,
+    "comment": _comment,
+    "events": _events,
+    "hooks": _hooks,
+    "receipt": _receipt,
+    "schedules": _schedules,
+    "task": _task,
+}
+"""Pages that show instants, and therefore take the time zone."""
