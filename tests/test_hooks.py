@@ -125,7 +125,7 @@ EVENTS: dict[str, Callable[[Board, Clock], str]] = {
 }
 
 
-@pytest.mark.parametrize("event", config.TOLD)
+@pytest.mark.parametrize("event", config.HOOK_EVENTS)
 def test_each_event_is_told_to_those_who_asked_for_it_and_to_nobody_else(
     event: str, tmp_path: Path, clock: Clock
 ) -> None:
@@ -156,7 +156,7 @@ def test_lease_that_ran_out_for_the_last_time_is_told_as_expired_and_as_failed(t
 
 
 def test_making_importing_archiving_and_moving_on_tell_nothing(tmp_path: Path, clock: Clock) -> None:
-    with telling(tmp_path, clock, command=["true"], events=config.TOLD) as board:
+    with telling(tmp_path, clock, command=["true"], events=config.HOOK_EVENTS) as board:
         board.import_tasks([{"title": "old", "status": "done"}, {"title": "new"}])
         held = hold(board)
         board.heartbeat(held.id, held.token, progress=5)
@@ -211,7 +211,7 @@ def test_command_gets_the_task_as_it_is_now_and_what_happened(
 
 
 def test_what_came_of_a_delivery_is_told_to_no_hook(tmp_path: Path, clock: Clock) -> None:
-    with telling(tmp_path, clock, command=["true"], events=config.TOLD) as board:
+    with telling(tmp_path, clock, command=["true"], events=config.HOOK_EVENTS) as board:
         task = bring_to(board, "done")
         assert board.tick()["delivered"] == 1
         assert kinds(board, task.id)[-1] == "hook_delivered"
@@ -1197,7 +1197,7 @@ def test_snippet_of_the_page_accepts_what_is_sent_and_nothing_else(tmp_path: Pat
 def test_page_tells_every_event_variable_and_number() -> None:
     page = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
     sample = message.Message("d", "done", {"seq": 1}, {"id": "x"})
-    for word in (*config.TOLD, *(name for name in hooks.environment(sample, "/") if name.startswith("ATB_"))):
+    for word in (*config.HOOK_EVENTS, *(name for name in hooks.environment(sample, "/") if name.startswith("ATB_"))):
         assert f"`{word}`" in page, word
     for name in webhook.headers(sample, b"", SECRET, 0):
         assert f"`{name}`" in page, name
