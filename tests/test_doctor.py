@@ -578,9 +578,9 @@ def test_fold_of_every_task_is_the_task(life: Board) -> None:
         events = life.events(task=details["task"]["id"])["events"]
         state, wrong = fold.fold((event["seq"], event["kind"], json.dumps(event["data"])) for event in events)
         assert wrong is None
-        for field in fold.UNBORN.keys() & details["task"].keys() - {"body", "params", "result"}:
+        for field in fold.NEW_TASK.keys() & details["task"].keys() - {"body", "params", "result"}:
             assert state[field] == details["task"][field], field
-    assert set(fold.UNBORN) >= {"status", "assignee", "claimed_by", "attempts", "fence", "blocked_by", "archived_at"}
+    assert set(fold.NEW_TASK) >= {"status", "assignee", "claimed_by", "attempts", "fence", "blocked_by", "archived_at"}
 
 
 def test_imported_event_settles_what_came_before_it() -> None:

@@ -119,8 +119,8 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
             for key in hooks:
                 del found[key]
             warnings.append(
-                f"{file}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, or in your own "
-                f"{IN_DATA_DIR} in a data directory that you name or that only you can enter"
+                f"{file}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, or in your "
+                f"own {IN_DATA_DIR} in a data directory that you name or that only you can enter"
             )
         values.update((key, (value, f"file {file}")) for key, value in found.items())
         settings = _settings(values)
@@ -312,7 +312,9 @@ def _unknown(key: str, file: str) -> InvalidInput:
 
 def _settings(values: dict[str, tuple[Any, str]]) -> Settings:
     def length(key: str) -> int:
-        return instants.parse_length(values[key][0], field=key, high=AGE_HIGH)  # each key's own limit was checked before
+        return instants.parse_length(
+            values[key][0], field=key, high=AGE_HIGH
+        )  # each key's own limit was checked before
 
     return Settings(
         timezone=values["timezone"][0],

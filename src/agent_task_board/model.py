@@ -248,8 +248,8 @@ class Task:
 class Lease:
     """The right to work on a task until ``expires_at``.
 
-    ``token`` proves it; only the holder sees it, once. ``fence`` grows with every lease of the task: an outside resource
-    can refuse a writer with a lower fence than one that it has already seen.
+    ``token`` proves it; only the holder sees it, once. ``fence`` grows with every lease of the task: an outside
+    resource can refuse a writer with a lower fence than one that it has already seen.
     """
 
     __slots__ = ("expires_at", "fence", "token")
@@ -264,7 +264,7 @@ class Lease:
         return {"token": self.token, "fence": self.fence, "expires_at": self.expires_at}
 
     def __repr__(self) -> str:
-        return f"<Lease fence={self.fence} expires_at={self.expires_at}>"  # without the token: it must not get into a log
+        return f"<Lease fence={self.fence} expires_at={self.expires_at}>"  # without the token, for logs
 
 
 class Receipt:

@@ -1,7 +1,7 @@
-"""Escape the characters that nobody sees: those that break lines, steer a terminal, turn or hide text.
+"""Escape hidden characters: those that break lines, steer a terminal, or turn or hide text.
 
-Every display, log and notification escapes the same characters, in the same way: as JSON does, ``\\u001b``. Letters of
-every script, emoji and all kinds of spaces stay as they are.
+Every display, log and notification escapes the same characters in the same way, as JSON does. Letters of every script,
+emoji and all kinds of spaces stay as they are.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ AGE_HIGH = 36_600 * instants.DAY
 
 
 class Hooks:
-    """Which events are sent to which targets: ``command`` is an argv, ``webhook`` a URL; ``None`` means no such target."""
+    """Which events are sent to which targets: ``command`` is an argv, ``webhook`` a URL, ``None`` no target."""
 
     __slots__ = ("command", "events", "secret", "webhook")
 

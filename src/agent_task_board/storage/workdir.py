@@ -12,8 +12,6 @@ import stat
 import time
 from contextlib import contextmanager
 
-from ..files import create_file as create_file
-
 try:
     import fcntl
 except ImportError:  # Windows
