@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..errors import Unusable
 from .command import Call, Command, Reply
 from .leases import receipt_reply
 
@@ -62,11 +61,10 @@ def _doctor_arguments(parser: Parser) -> None:
 
 
 def _doctor(call: Call) -> Reply:
+    from ..upkeep.doctor import refuse_unhealthy
+
     found = call.board.doctor(fix=call.args.fix, config=call.config.file)
-    faults = [finding for finding in found["findings"] if finding["level"] == "error"]
-    if faults:
-        said = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
-        raise Unusable(f"something is broken: {said}", hint=faults[0]["remedy"], **found)
+    refuse_unhealthy(found)
     missing = [] if call.board.exists() else [f"there is no board at {call.board.path} yet"]
     return Reply(found, page="doctor", warnings=missing)
 
