@@ -268,7 +268,7 @@ def test_hook_that_hangs_is_ended_with_all_that_it_started(
         assert board.tick()["delivered"] == 0
         [result] = results(board, task.id)
     assert (result["kind"], result["output"]) == ("hook_failed", "waiting\n")
-    assert "longer than" in result["error"]
+    assert "timed out" in result["error"]
     pids = [int(pid) for pid in (tmp_path / "pids").read_text(encoding="utf-8").split()]
     assert len(pids) == 3
     eventually(lambda: not any(map(is_alive, pids)), "the end of the hook and its children")
@@ -301,7 +301,7 @@ def test_flood_of_output_is_bounded_and_its_end_is_told(tmp_path: Path) -> None:
         board.tick()
         [result] = results(board, task.id)
     assert result["exit"] == 1
-    assert result["output"] == "xxxx\ufffd[31m\ufffd" + "y" * 1_990
+    assert result["output"] == r"[31m\u0000" + "y" * 1_990
 
 
 def test_endless_flood_is_ended_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,15 +468,15 @@ def test_late_failure_does_not_disturb_who_has_the_row_now(tmp_path: Path, clock
     with telling(tmp_path, clock, command=["true"]) as board:
         task = bring_to(board, "done")
         assert board.settings.hooks is not None
-        first = outbox.take(board, board.settings.hooks)
+        first = outbox.reserve(board, board.settings.hooks)
         clock.advance(minutes=2)
-        second = outbox.take(board, board.settings.hooks)
+        second = outbox.reserve(board, board.settings.hooks)
         assert first is not None
         assert second is not None
         outbox.record_outcome(board, first, message.Outcome("exit code 1", code=1))
         [row] = rows(board)
         assert (row["status"], row["attempts"], row["error"]) == ("pending", 2, None)
-        assert outbox.take(board, board.settings.hooks) is None
+        assert outbox.reserve(board, board.settings.hooks) is None
         outbox.record_outcome(board, second, message.Outcome(code=0))
         assert rows(board)[0]["status"] == "delivered"
         assert [one["attempt"] for one in results(board, task.id)] == [1, 2]
@@ -1214,7 +1214,7 @@ def test_page_tells_every_event_variable_and_number() -> None:
 def test_clock_that_was_set_back_holds_up_no_delivery(board: Board, clock: Clock) -> None:
     bring_to(board, "done")
     with board.database.write() as tx:  # somebody took it, and was killed
-        tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + outbox.TAKEN),))
+        tx.execute("UPDATE outbox SET attempts = 1, due_at = ?", (instants.to_text(clock.now + outbox.RESERVED),))
     clock.advance(days=-2)
     assert outbox.retry(board) == 1
     with board.database.write() as tx:
