@@ -22,7 +22,7 @@ from agent_task_board import Board, BoardError
 from agent_task_board.storage import schema
 from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
 from agent_task_board.storage.workdir import PREFIX, sweep, workplace
-from agent_task_board.upkeep import backup
+from agent_task_board.upkeep import disk
 from agent_task_board.upkeep.restore import restore
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
@@ -379,7 +379,7 @@ def test_disk_that_fills_up_while_the_board_is_unpacked_leaves_nothing(
     disk = Disk(path)
     try:
         disk.fill()
-        monkeypatch.setattr("agent_task_board.upkeep.restore._free", lambda _: None)
+        monkeypatch.setattr("agent_task_board.upkeep.restore.free_space", lambda _: None)
         with refused("unusable") as caught:
             restore(packed, path / "new")
         assert "space" in caught.value.hint
@@ -539,7 +539,7 @@ def test_restore_never_touches_a_directory_with_anything_in_it(filled: Path, pac
 def test_board_that_appears_while_another_is_restored_there_is_left_alone(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give_name = backup.give_name
+    give_name = disk.give_name
 
     def late(file: str, path: str) -> None:
         Path(path).write_text("somebody was quicker")

@@ -134,7 +134,7 @@ def as_read(task: dict[str, Any]) -> dict[str, Any]:
         "title": task["title"], "status": task["status"], "flags": flags, "priority": task["priority"],
         "progress": task["progress"], "approval": task["needs_approval"], "queue": task["queue"],
         "tags": task["tags"], "needs": len(task["blocked_by"]),
-        "try": (task["attempts"], task["max_attempts"]) if task["attempts"] else None,
+        "attempt": (task["attempts"], task["max_attempts"]) if task["attempts"] else None,
         **said(
             **{"for": task["assignee"]}, by=task["claimed_by"], lease=cut(task["lease_expires_at"]),
             due=cut(task["due_at"]), after=cut(task["not_before"]) if task["delayed"] else None,
@@ -627,6 +627,6 @@ def test_page_names_every_kind_and_every_part() -> None:
     kinds = {"list", "board", "task", "commented", "nothing", "error", *VERBS}
     assert kinds <= named
     source = Path(compact.__file__).read_text(encoding="utf-8")
-    keys = set(re.findall(r'\("([a-z_]+)", ', source)) | {"replayed", "existing", "try", "tags", "approval"}
+    keys = set(re.findall(r'\("([a-z_]+)", ', source)) | {"replayed", "existing", "attempt", "tags", "approval"}
     assert keys - {"expired", "review"} - named == set()
     assert {"review", "expired"} <= named

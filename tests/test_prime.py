@@ -77,7 +77,7 @@ def test_briefing_tells_of_leases_that_ran_out(board: Board, clock: Clock) -> No
     found = board.briefing(agent="ada")
     assert found["holds"] == {"count": 0, "tasks": []}
     assert found["lost"] == {"count": 1, "ids": [lost.id]}
-    assert "your lease ran out on 1" in text(found)
+    assert "your lease expired on 1" in text(found)
     assert board.briefing(agent="bob")["lost"]["count"] == 0
     assert found["attention"]["expired"]["count"] == 1
 
@@ -122,7 +122,7 @@ def test_briefing_counts_what_waits_for_the_agent_and_for_a_person(board: Board)
     assert found["attention"]["review"] == {"count": 1, "ids": [review.id]}
     told = text(found)
     assert "1 blocked, 1 delayed" in told
-    assert f"waits for a person: 1 in review, {review.id[-6:]}" in told
+    assert f"waiting for a person: 1 in review, {review.id[-6:]}" in told
 
 
 def test_beat_is_a_third_of_the_lease_that_is_set() -> None:

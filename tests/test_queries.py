@@ -413,11 +413,50 @@ def test_agents_tell_what_they_hold_and_did_latest_seen_first(board: Board, cloc
             "lease_expires_at": "2026-11-30T01:08:21.000+00:00",
             "lease_expired": False,
             "renewed_at": "2026-11-30T00:53:21.000+00:00",
+            "silent": False,
             "note": "half way",
         }
     ]
     assert carol["last_seen_at"] is None
     assert carol["first_seen_at"] == "2026-11-30T00:53:20.000+00:00"
+
+
+def test_holder_is_silent_once_two_thirds_of_its_lease_passed_without_a_renewal(board: Board, clock: Clock) -> None:
+    def silent() -> list[bool]:
+        return [task["silent"] for agent in board.agents() for task in agent["holds"]]
+
+    held = hold(board, "ada", task=bring_to(board, "queued").id, lease="15m")
+    clock.advance(minutes=10)
+    assert silent() == [False]
+    clock.advance(seconds=0.001)
+    assert silent() == [True]
+    board.heartbeat(held.id, held.token)
+    assert silent() == [False]
+    clock.advance(minutes=15)
+    assert silent() == [True]
+
+
+def test_attention_counts_each_task_for_the_first_reason_that_applies(board: Board, clock: Clock) -> None:
+    past = {"due_at": "2026-11-30T00:00:00+00:00"}
+    review = bring_to(board, "review", **past).id
+    days = [f"2026-11-{day}T12:00:00+00:00" for day in range(20, 27)]
+    overdue = [board.add("a task", due_at=day).task.id for day in days]
+    held = hold(board, "ada", task=overdue[1], lease="1h").id
+    expired = bring_to(board, "running", **past).id
+    failed = [bring_to(board, "failed", **past).id for _ in range(2)]
+    for status in ("done", "cancelled"):
+        bring_to(board, status, **past)
+    board.add("in time", due_at="2030-01-01")
+    clock.advance(minutes=16)
+    assert board.attention(every_reason=True) == {
+        "review": {"count": 1, "ids": [review]},
+        "expired": {"count": 1, "ids": [expired]},
+        "overdue": {"count": 7, "ids": [overdue[0], held, *overdue[2:5]]},
+        "failed": {"count": 2, "ids": failed[::-1]},
+    }
+    board.archive(0, status=["failed"])
+    assert board.attention(every_reason=True)["failed"] == {"count": 0, "ids": []}
+    assert board.attention().keys() == {"review", "expired"}
 
 
 def test_note_of_an_earlier_holder_is_not_told_as_the_present_one_s(board: Board, clock: Clock) -> None:

@@ -1,8 +1,8 @@
-"""Parse and print instants and lengths of time.
+"""Parse and print instants and durations.
 
-Inside the program an instant is an integer, milliseconds since 1970 in UTC, and a length of time an integer
-number of milliseconds. In the database and in every answer an instant is text of fixed width in UTC,
-``2026-11-30T06:14:05.123+00:00``, so that text order is time order.
+Inside the program an instant is an integer: milliseconds since 1970 in UTC. A duration is an integer number of
+milliseconds. In the database and in every answer an instant is fixed-width text in UTC,
+``2026-11-30T06:14:05.123+00:00``, so that the order of the texts is the order of the instants.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LENGTH = r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?"
 
 
 def now() -> int:
-    """Return the present instant."""
+    """Return the current instant."""
     return time.time_ns() // 1_000_000
 
 
@@ -45,8 +45,8 @@ def from_text(text: str) -> int:
 def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: bool = False) -> str:
     """Return the stored form of an ISO 8601 instant.
 
-    Without an offset the value is in ``zone`` (an IANA name). A bare date means its first millisecond, or its
-    last one with ``end_of_day``.
+    A value without an offset is in ``zone`` (an IANA name). A bare date means its first millisecond, with
+    ``end_of_day`` its last.
 
     Raises:
         InvalidInput: not ISO 8601, or outside the years 1 to 9999.
@@ -58,7 +58,7 @@ def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: b
         return moment.astimezone(UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"{field}: {str(value)[:60]!r} is not an instant",
+            f"{field}: not an instant: {str(value)[:60]!r}",
             hint='Write an ISO 8601 instant such as "2026-12-01T09:00:00+00:00", or a date such as "2026-12-01".',
             field=field,
         ) from None
@@ -66,13 +66,13 @@ def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: b
 
 def _parse_iso(value: object, *, end_of_day: bool) -> datetime:
     text = value.strip() if isinstance(value, str) else "\0"
-    if not text.isprintable():  # the library's own reader stops at a NUL
+    if not text.isprintable():  # fromisoformat stops at a NUL
         raise ValueError
     try:
         day = date.fromisoformat(text)
     except ValueError:
         return datetime.fromisoformat(text)
-    start = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - the caller puts it into its zone
+    start = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - the caller adds the zone
     return start.replace(hour=23, minute=59, second=59, microsecond=999_000) if end_of_day else start
 
 
@@ -86,32 +86,32 @@ def load_zone(name: str) -> tzinfo:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # OSError: the name of a folder of zones, such as "Asia"
+    except (KeyError, ValueError, OSError):  # OSError: a folder of zones, such as "Asia"
         raise InvalidInput(
-            f"timezone: {name[:60]!r} is not a time zone",
+            f"timezone: not a time zone: {name[:60]!r}",
             hint='Use an IANA name such as "Asia/Shanghai" or "UTC".',
             field="timezone",
         ) from None
 
 
 def parse_length(value: str | float | timedelta, *, field: str, low: int = 0, high: int) -> int:
-    """Return a length of time in milliseconds.
+    """Return a duration in milliseconds.
 
     Accepts ``90``, ``90s``, ``15m``, ``1h30m``, ``2d``; a bare number counts seconds.
 
     Raises:
-        InvalidInput: not a length of time, or not within ``low`` and ``high`` milliseconds.
+        InvalidInput: not a duration, or not between ``low`` and ``high`` milliseconds.
     """
     length = _to_milliseconds(value)
     if length is None:
         raise InvalidInput(
-            f"{field}: {str(value)[:60]!r} is not a length of time",
-            hint="Write seconds, or a length such as 90s, 15m, 1h30m or 2d.",
+            f"{field}: not a duration: {str(value)[:60]!r}",
+            hint="Write a number of seconds, or a duration such as 90s, 15m, 1h30m or 2d.",
             field=field,
         )
     if not low <= length <= high:
         raise InvalidInput(
-            f"{field}: {format_length(length)} is not between {format_length(low)} and {format_length(high)}",
+            f"{field}: out of range: {format_length(length)} (allowed {format_length(low)} to {format_length(high)})",
             field=field,
         )
     return length
@@ -132,7 +132,7 @@ def _to_milliseconds(value: object) -> int | None:
 
 
 def format_length(length: int) -> str:
-    """Return a length of time as people write it: ``1h30m``, ``90s`` as ``1m30s``; at most two units."""
+    """Return a duration as people write it, in at most two units: 90,061 s is ``1d1h``, 90 s is ``1m30s``."""
     if length < 0:
         return f"-{format_length(-length)}"
     if 0 < length < SECOND:

@@ -40,9 +40,9 @@ def update(
     comment: str | None,
     actor: Actor | None,
 ) -> Receipt:
-    """Do what ``Board.update`` promises; ``given`` holds the fields to change, ``None`` resets one to its default.
+    """Do what ``Board.update`` promises; ``given`` has the fields to change, and ``None`` resets one to its default.
 
-    ``depends_on`` of ``None`` leaves the dependencies as they are, an empty list removes them.
+    If ``depends_on`` is ``None``, the dependencies do not change; an empty list removes them.
     """
     columns = fields.stored(fields.reset(given), core.settings)
     new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
@@ -99,7 +99,7 @@ def _edited_dependencies(
     added: Sequence[str],
     dropped: Sequence[str],
 ) -> tuple[dict[str, TaskRow], dict[str, TaskRow]]:
-    """Return the tasks that a task must wait for in addition, and those that it must not wait for any more."""
+    """Return the dependencies to add and those to remove, by id."""
     current = dependencies.find_all(tx, json.loads(before["blocked_by"]))
     wanted = current if replaced_by is None else dependencies.find_all(tx, replaced_by)
     wanted = {**wanted, **dependencies.find_all(tx, added)}
@@ -121,7 +121,7 @@ def _write_fields(
     touched: bool,
     reassigns: bool,
 ) -> None:
-    """Write changed columns under every expectation of the caller, or refuse."""
+    """Write changed columns if every condition of the caller holds; else refuse."""
     assignments = "".join(f"{column} = :{column}, " for column in changed)
     if "not_before" in changed:
         assignments += "delayed = coalesce(:not_before > :now, 0), "
@@ -161,13 +161,13 @@ def _write_fields(
     if if_version not in (None, before["version"]):
         raise refusals.version_conflict(before, if_version)
     if reassigns and before["status"] != QUEUED:
-        hint = "Use `atb reassign`, which takes the task from its holder."
+        hint = "Use `atb reassign`, which revokes the holder's lease."
         raise refusals.status_conflict(before, [QUEUED], hint=hint)
-    raise InvalidInput(f"max_attempts: {limit} leaves no attempt ({before['attempts']} are used)", field="max_attempts")
+    raise InvalidInput(f"max_attempts: too small: {limit} ({before['attempts']} already used)", field="max_attempts")
 
 
 def _key_conflict_or_bug(tx: Transaction, error: IntegrityError, key: str | None) -> Exception:
-    """Return the refusal of a dedupe key that another unfinished task holds, or the error itself."""
+    """Return the refusal if another unfinished task has the dedupe key; else the error itself."""
     holder = key_holder(tx, key)
     return error if key is None or holder is None else refusals.key_conflict(key, holder)
 

@@ -1,6 +1,6 @@
-"""The fields of a task that a caller may set: one table for the service, every adapter, imports and templates.
+"""The fields of a task that a caller can set: one table for the service, every adapter, imports and templates.
 
-``depends_on`` is an argument and ``blocked_by`` is what a task's JSON calls the same list; only this table translates.
+The argument ``depends_on`` is the same list as ``blocked_by`` in a task's JSON.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
     Check = Callable[[Any, Settings], Any]
-    """Takes a value and the settings; returns what is stored, or raises ``InvalidInput``."""
+    """Takes a value and the settings; returns the stored value, or raises ``InvalidInput``."""
 
 ADD, UPDATE, IMPORT, TEMPLATE = "add", "update", "import", "template"
-"""Where a field may be set."""
+"""Where a field can be set."""
 
 
 class Field:
-    """One field: how it is checked and stored, what it is if it is not given, and where it may be set."""
+    """One field: its check, its default, and where it can be set."""
 
     __slots__ = ("check", "default", "places", "resets")
 
@@ -66,11 +66,11 @@ FIELDS: dict[str, Field] = {
         lambda value, _: int(inputs.boolean(value, "needs_approval")), False, *_EVERYWHERE, resets=False
     ),
 }
-"""By name. A field without a default (the title) is required."""
+"""The fields by name; only ``title`` is required."""
 
 DEPENDS_ON = "depends_on"
 BLOCKED_BY = "blocked_by"
-"""The argument and the key of a task's JSON that name its dependencies."""
+"""The argument, and the key in a task's JSON, for its dependencies."""
 
 
 def as_arguments(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,24 +84,24 @@ def name_in_json(argument: str) -> str:
 
 
 def settable(place: str) -> dict[str, Any]:
-    """Return the fields that may be set in a place, with their defaults."""
+    """Return the fields that can be set in a place, with their defaults."""
     return {name: field.default for name, field in FIELDS.items() if place in field.places}
 
 
 def among(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of some arguments that are fields, in the order of the table."""
+    """Return the arguments that are fields, in the order of the table."""
     return {name: arguments[name] for name in FIELDS if name in arguments}
 
 
 def reset(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields given, with the default in place of each ``None`` that resets its field."""
+    """Return the given fields, with the default for each ``None`` that resets its field."""
     return {
         name: FIELDS[name].default if value is None and FIELDS[name].resets else value for name, value in given.items()
     }
 
 
 def stored(given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Check the fields given and return what is stored for them, by column.
+    """Check the given fields; return the stored values by column.
 
     Raises:
         InvalidInput: a value is malformed or out of range; ``details.field`` names it.

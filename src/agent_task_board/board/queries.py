@@ -1,4 +1,4 @@
-"""Read tasks and their history: each method one read transaction, a single view that writes nothing."""
+"""Read tasks and their history; each method is one read transaction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ORDERS = tuple(_ORDERS)
 
 
 class TaskPage:
-    """Some tasks of a list, and the cursor of the next page (``None`` on the last one)."""
+    """Some tasks of a list, and the cursor of the next page (``None`` on the last page)."""
 
     __slots__ = ("next", "tasks")
 
@@ -96,11 +96,11 @@ class Queries(Core):
         after: str | None = None,
         full: bool = False,
     ) -> TaskPage:
-        """Return the tasks that meet every condition given, ``limit`` of them after the cursor ``after``.
+        """Return the tasks that meet every given condition, at most ``limit`` after the cursor ``after``.
 
-        ``assignee`` may be ``none``; a task must have all ``tags``; ``search`` looks into id, title and body and
-        ignores the case of ASCII letters. Archived tasks are found by ``search``, and by ``archived``, which leaves
-        out all others. Without ``full`` the tasks lack body, params, result and error.
+        ``assignee`` may be ``none``; a task must have all ``tags``; ``search`` searches id, title and body and ignores
+        the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them. Without ``full``,
+        body, params, result and error are left out.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
         key, ordering, beyond = _ORDERS[inputs.one_of(order, "order", ORDERS)]
@@ -148,7 +148,7 @@ class Queries(Core):
         return TaskPage([to_task(dict(zip(columns, row, strict=True)), tx.now) for row in rows], following)
 
     def show(self, task: str) -> TaskDetails:
-        """Return a task with its attempts, its dependencies both ways and its comments.
+        """Return a task with its attempts, its dependencies in both directions and its comments.
 
         Raises:
             NotFound: no such task.
@@ -184,9 +184,9 @@ class Queries(Core):
     ) -> EventPage:
         """Return events with a sequence number above ``after``, oldest first, of one task or of all.
 
-        ``next`` is the ``after`` of the next page: the number of the last event returned, or ``after`` again. With
-        ``before`` the events come newest first, from below that number (0: from the newest); ``next`` is then the
-        ``before`` of the next page, 0 once the first event was returned.
+        ``next`` is the ``after`` of the next page: the number of the last event, or ``after`` if there is none. With
+        ``before``, events below that number come newest first (0: all); ``next`` is then the ``before`` of the next
+        page, or 0 on the last page.
 
         Raises:
             NotFound: no such task.
@@ -197,7 +197,7 @@ class Queries(Core):
             where, values, order = "event.seq > ?", [after], "event.seq"
         else:
             if after:
-                raise InvalidInput("after and before exclude each other", field="before")
+                raise InvalidInput("before: cannot be combined with after", field="before")
             inputs.version(before, "before")
             where, values, order = "event.seq < ?", [before or 2**62], "event.seq DESC"
         with self.read() as tx:
@@ -209,7 +209,7 @@ class Queries(Core):
         return {"events": found, "next": found[-1]["seq"] if len(found) == limit else 0}
 
     def revision(self) -> int:
-        """Return the number that grows with every write to any task."""
+        """Return the board's revision, which grows with every write to any task."""
         with self.read() as tx:
             number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
         return number
@@ -226,17 +226,19 @@ def _add_search(found: _Filter, search: str) -> None:
 
 
 def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
-    """Return the sort key and sequence number that a cursor stands for."""
+    """Return the sort key and sequence number in a cursor."""
     name, _, rest = inputs.line(cursor, "after", inputs.KEY).partition("~")
     key, _, seq = rest.rpartition("~")
     try:
         if name != order or max(len(key), len(seq)) > len(_NEVER):
             raise ValueError
-        found = int(key) if order in ("age", "priority") else instants.to_text(instants.from_text(key))
-        return found, inputs.integer(int(seq), "after", 1, 2**62)
-    except (ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
+        number = inputs.integer(inputs.whole_number(seq, "after"), "after", 1, 2**62)
+        if order in ("age", "priority"):
+            return inputs.whole_number(key, "after"), number
+        return instants.to_text(instants.from_text(key)), number
+    except (InvalidInput, ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
         raise InvalidInput(
-            f"after: {cursor[:60]!r} is not a cursor of a list by {order}",
+            f"after: not a cursor of a list in this order ({order}): {cursor[:60]!r}",
             hint="Give the cursor that the previous page ended with, and list in the same order.",
             field="after",
         ) from None

@@ -1,4 +1,4 @@
-"""The verbs of a person: approve work, or send it back."""
+"""The verbs of people: approve or reject work in review."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 IS_PERSON = """claimed_by IS NOT :actor
     AND NOT EXISTS (SELECT 1 FROM attempt WHERE task_seq = task.seq AND agent = :actor)"""
-"""SQL: nobody judges a task on which they held a lease; an imported task has its holder and no attempts."""
+"""SQL: the actor never held a lease on the task; an imported task has a holder, but no attempts."""
 
 
 def approve(core: Core, task: str, *, note: str | None, actor: Actor | None) -> Receipt:
@@ -47,10 +47,10 @@ def _judge(
 
 
 def require_person(tx: Transaction, row: TaskRow, verb: str) -> None:
-    """Refuse an agent: one that says it is an agent, and one that has worked on this very task.
+    """Refuse an actor that says it is an agent, or that has held a lease on this task.
 
     Raises:
-        NotPermitted: the transaction's actor is one.
+        NotPermitted: the transaction's actor is such an actor.
     """
     who, by = None, tx.by
     if by.kind == AGENT:
@@ -61,9 +61,9 @@ def require_person(tx: Transaction, row: TaskRow, verb: str) -> None:
         who = f"{by.name} worked on task {row['id']}"
     if who is not None:
         raise NotPermitted(
-            f"only a person may do this, and {who}",
+            f"only a person may do this, but {who}",
             hint=(
-                f"A person does it under a name of their own: in the browser, or with `atb {verb} {row['id']}` "
+                f"A person must do this, under their own name: in the browser, or with `atb {verb} {row['id']}` "
                 "without ATB_AGENT."
             ),
         )

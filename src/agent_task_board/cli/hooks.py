@@ -41,7 +41,7 @@ def _hooks(call: Call) -> Reply:
         return _retry(call)
     found = _targets(call)
     if action == "test":
-        return Reply(delivery.try_out(call.board, args.task), page="hooks", zone=call.config.settings.timezone)
+        return Reply(delivery.send_test(call.board, args.task), page="hooks", zone=call.config.settings.timezone)
     rows = outbox.deliveries(call.board, status=args.status, limit=100 if args.limit is None else args.limit)
     return Reply({"targets": found, "deliveries": rows}, page="hooks", zone=call.config.settings.timezone)
 

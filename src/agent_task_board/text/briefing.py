@@ -1,4 +1,4 @@
-"""What an agent must know when it begins, or after its context was cut: as data, and as a text of few characters."""
+"""What an agent must know when it starts, or after its context was cut: as data, and as short text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ..model import Attention, Waiting
 
     class Some(TypedDict):
-        """How many tasks there are of a kind (at most ``COUNTED`` are counted), and the first of them."""
+        """The number of tasks of a kind (counted up to ``COUNTED``), and the first of them."""
 
         count: int
         tasks: list[dict[str, Any]]
 
     class Briefing(TypedDict):
-        """Who the agent is, what it holds and lost, what it could do, and how to work."""
+        """The agent, the tasks that it holds and lost, tasks that are ready, and how to work."""
 
         agent: str | None
         board: str
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 LIMIT = 1_200
-"""Characters of the text, at most."""
+"""The most characters of the text."""
 HOLDS = 5
 BEST = 3
 COUNTED = 1_000
-"""Where counts end: a large board must not cost more than a small one."""
+"""The highest count: a large board must not cost more than a small one."""
 LOOKED_AT = 10_000
-"""Blocked tasks, and delayed ones, that are looked at for those of the agent."""
+"""How many blocked tasks, and how many delayed ones, are searched for those assigned to the agent."""
 
 _TITLE = 56
 _NAME = 100
@@ -53,7 +53,7 @@ _PATH = 110
 
 
 def briefing(core: Core, agent: str | None) -> Briefing:
-    """Return the briefing of an agent, or of somebody who has no name yet."""
+    """Return the briefing of an agent; ``None`` means that it has no name yet."""
     name = None if agent is None else inputs.agent_name(agent, "agent")
     with core.read() as tx:
         if name is not None:
@@ -88,7 +88,7 @@ def briefing(core: Core, agent: str | None) -> Briefing:
 
 
 def protocol(lease: int) -> list[str]:
-    """Return the way of working in six lines; ``lease`` is how long one lasts, in milliseconds."""
+    """Return how to work, in six lines; ``lease`` is the length of a lease in milliseconds."""
     beat = instants.format_length(max(lease // 3, instants.SECOND))
     return [
         "Take work: `atb claim` (MCP: claim_task). Keep id and token; read body, params and notes.",
@@ -101,9 +101,9 @@ def protocol(lease: int) -> list[str]:
 
 
 def _ready(tx: Transaction, values: dict[str, Any]) -> Some:
-    """Return what a claim of the agent would choose from, best first, as a claim has it.
+    """Return the tasks that the agent could claim, in the order of a claim.
 
-    Of delayed tasks whose time has come, but that no claim or tick promoted yet, the earliest ones stand for all.
+    Of the delayed tasks that are due, but that no claim or tick has promoted yet, only the earliest are considered.
     """
     open_to_all = f"SELECT seq, priority FROM task WHERE {IS_PROMOTED} AND assignee IS NULL AND {IS_DUE}"
     for_it = f"SELECT seq, priority FROM task WHERE {IS_PROMOTED} AND assignee = :agent AND {IS_DUE}"
@@ -123,7 +123,7 @@ def _ready(tx: Transaction, values: dict[str, Any]) -> Some:
 
 
 def _assigned(tx: Transaction, values: dict[str, Any]) -> dict[str, int]:
-    """Return how many tasks are kept for the agent, but not ready: blocked and delayed ones."""
+    """Return how many tasks that are assigned to the agent are blocked or delayed."""
     some = "SELECT 1 FROM (SELECT assignee FROM task WHERE {where} LIMIT :looked_at) WHERE assignee = :agent"
     blocked = some.format(where=IS_BLOCKED)
     delayed = some.format(where=f"{IS_UNBLOCKED} AND delayed = 1 AND not_before > :now")
@@ -136,7 +136,7 @@ def _count(tx: Transaction, rows: str, values: dict[str, Any]) -> int:
 
 
 def _tasks(tx: Transaction, chosen: str, values: dict[str, Any], order: str, *, seq: bool = False) -> list[Any]:
-    """Return tasks as lists have them; with ``seq``, pairs of a task and its sequence number."""
+    """Return tasks as in a list; with ``seq``, pairs of a task and its sequence number."""
     rows = tx.execute(f"SELECT {LEAN_COLUMNS} FROM task WHERE seq IN ({chosen}) ORDER BY {order}", values).fetchall()
     found = []
     for row in rows:
@@ -150,7 +150,7 @@ def _tasks(tx: Transaction, chosen: str, values: dict[str, Any], order: str, *, 
 
 
 def text(found: Briefing) -> str:
-    """Return a briefing in at most ``LIMIT`` characters; what it holds comes before what it could do."""
+    """Return a briefing in at most ``LIMIT`` characters; held tasks come before ready ones."""
     from .compact import endings, word
 
     head = ["Agent Task Board: tasks shared with other agents, one holder each."]
@@ -163,7 +163,7 @@ def text(found: Briefing) -> str:
         )
     head.append(f"board: {_path(found['board'])}")
     if not found["exists"]:
-        head[-1] += " (no board there yet; the first `atb add` makes it)"
+        head[-1] += " (no board there yet; the first `atb add` creates it)"
     tail = [f"{number}. {line}" for number, line in enumerate(found["protocol"], 1)]
     attention = found["attention"]
     holds, ready, lost = found["holds"], found["ready"], found["lost"]
@@ -172,19 +172,19 @@ def text(found: Briefing) -> str:
 
     mine = [f"you hold {_number(holds['count'])}"]
     if holds["count"]:
-        mine[0] += "; a lost token comes back with `atb resume ID` (resume_task):"
+        mine[0] += "; for a new token: `atb resume ID` (resume_task):"
         mine += [_line(task, names, queue=False) for task in holds["tasks"]]
     if lost["count"]:
-        mine.insert(0, f"your lease ran out on {_number(lost['count'])}: {_ids(lost, names)}; stop that work")
+        mine.insert(0, f"your lease expired on {_number(lost['count'])}: {_ids(lost, names)}; stop that work")
     others = []
-    waits = [f"{_number(count)} {kind}" for kind, count in found["assigned"].items() if count]
-    if waits:
-        others.append(f"assigned to you, not ready: {', '.join(waits)}")
+    unready = [f"{_number(count)} {kind}" for kind, count in found["assigned"].items() if count]
+    if unready:
+        others.append(f"assigned to you, not ready: {', '.join(unready)}")
     review, expired = attention["review"], attention["expired"]
     if review["count"]:
-        others.append(f"waits for a person: {_number(review['count'])} in review, {_ids(review, names)}")
+        others.append(f"waiting for a person: {_number(review['count'])} in review, {_ids(review, names)}")
     if expired["count"]:
-        others.append(f"leases that ran out: {_number(expired['count'])}; a claim takes them back")
+        others.append(f"expired leases: {_number(expired['count'])}; a claim returns their tasks to the queue")
     best = [f"ready for you: {_number(ready['count'])}", *(_line(task, names, queue=True) for task in ready["tasks"])]
 
     room = LIMIT - _size(head) - _size(tail)
@@ -195,7 +195,7 @@ def text(found: Briefing) -> str:
 
 
 def _fitting(lines: list[str], room: int) -> list[str]:
-    """Return as many of the first lines as there is room for; the counts in them tell what is left out."""
+    """Return as many of the first lines as fit; the counts in them include what is left out."""
     while _size(lines) > room:
         lines = lines[:-1]
     return lines
@@ -224,7 +224,7 @@ def _line(task: dict[str, Any], names: Mapping[str, str], *, queue: bool) -> str
 
 
 def _path(path: str) -> str:
-    """Return a path that is easily told; of a long one its end, which says more."""
+    """Return a path, quoted if needed; of a long one only the end, which says more."""
     from .compact import quoted
 
     if path.isprintable() and len(path) <= _PATH:
@@ -235,7 +235,7 @@ def _path(path: str) -> str:
 
 
 def _cut(value: str, room: int, how: Callable[[str], str]) -> str:
-    """Return the longest beginning of a text that, written ``how``, takes no more than ``room`` characters."""
+    """Return the longest beginning of a text that ``how`` writes in at most ``room`` characters."""
     if len(how(value)) <= room:
         return value
     low, high = 0, len(value)

@@ -12,7 +12,7 @@ import json
 import os
 from array import array
 
-from ..board.history import DIGESTED, TRACKED, UNBORN, difference, fold
+from ..board.history import DIGESTED, NEW_TASK, TRACKED, difference, fold
 from ..board.refusals import cycle
 from ..errors import InvalidInput
 from ..storage import db
@@ -217,7 +217,7 @@ class Staging:
         names = [column[0] for column in rows.description]
         for values in rows:
             row = dict(zip(names, values, strict=True))  # a Row searches for each name again and again
-            state, history = UNBORN, None
+            state, history = NEW_TASK, None
             if has_events:
                 events = tx.execute(
                     "SELECT place, kind, data FROM staged_event WHERE task_id = ? ORDER BY place", (row["id"],)
@@ -450,7 +450,7 @@ class Staging:
             }
         for position in changed:
             row = tx.execute(f"{_TOLD} WHERE position = ?", (position,)).fetchone()
-            state = UNBORN if row["history"] is None else json.loads(row["history"])
+            state = NEW_TASK if row["history"] is None else json.loads(row["history"])
             tx.execute("UPDATE staged_told SET data = ? WHERE position = ?", (_imported(dict(row), state), position))
 
     def bring_in(self, tx: Transaction) -> None:
