@@ -20,7 +20,7 @@ from agent_task_board.board import history as fold
 from agent_task_board.settings import Hooks
 from agent_task_board.storage.workdir import PREFIX
 from agent_task_board.upkeep import contents as inside
-from agent_task_board.upkeep import disk, doctor, surroundings
+from agent_task_board.upkeep import disk, repairs, surroundings
 from tests.command_line import Terminal
 from tests.old_boards import turn_into_schema_1
 from tests.processes import contents, kill_after

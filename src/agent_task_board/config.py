@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import inputs, instants
+from . import inputs, instants, places
 from .errors import InvalidInput, Unusable
 from .settings import AGE_HIGH, LEASE_HIGH, LEASE_LOW, WAIT_HIGH, Hooks, Settings
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     Check = Callable[[object, str], object]
     """Takes a value from the file and its key; returns the value as ``show`` prints it, or raises ``InvalidInput``."""
-
-NEAREST = "atb.toml"
-"""The file that is searched for from the working directory upwards."""
 
 IN_DATA_DIR = "config.toml"
 """The file that is searched for in the data directory."""
@@ -35,23 +32,26 @@ HOOK_EVENTS = ("done", "review", "failed", "cancelled", "expired", "commented")
 _SECTIONS = ("serve", "hooks")
 _SIZE = 65_536
 """The largest file, in bytes."""
+_NAME = 200
+"""Characters of the name of a time zone, at most."""
 
 _CORRECT = "Correct the file; nothing was changed."
 _ADDRESS = r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?([/?][!\"$-~]*)?"
 
 
 class Config:
-    """The configuration of one call.
+    """The configuration of this call.
 
     Args:
         data_dir: absolute path of the data directory.
-        settings: the settings of the board.
+        settings: what the core works with.
         file: absolute path of the file that was read, if any.
-        values: every dotted key (``serve.port``) with its value as ``show`` prints it, and the value's source.
-        warnings: what the file has that does not apply.
+        values: every key, dotted (``serve.port``), with its value as ``show`` returns it and where that came from.
+        warnings: what was found and does not apply.
+        place: what the search for the project's board found; ``None`` if the data directory was named.
     """
 
-    __slots__ = ("data_dir", "file", "settings", "values", "warnings")
+    __slots__ = ("data_dir", "file", "place", "settings", "values", "warnings")
 
     def __init__(
         self,
@@ -61,20 +61,41 @@ class Config:
         file: str | None,
         values: dict[str, tuple[Any, str]],
         warnings: list[str],
+        place: places.Place | None,
     ) -> None:
         self.data_dir = data_dir
         self.settings = settings
         self.file = file
         self.values = values
         self.warnings = warnings
+        self.place = place
+
+
+class _File:
+    """A configuration file: its path, its checked values, and why it applies."""
+
+    __slots__ = ("path", "values")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.values = _check(_parse(_read(path), path), path)
+
+    @property
+    def data_dir(self) -> str | None:
+        """The absolute data directory that it names."""
+        named = self.values.get("data_dir")
+        return None if named is None else _absolute(str(named), os.path.dirname(self.path))
 
 
 def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str], cwd: str | None = None) -> Config:
     """Find the data directory and the one file that applies, and read that file.
 
-    The data directory is the first of: ``data_dir`` (the option), ``ATB_DATA_DIR``, ``data_dir`` in the file,
-    ``./data``. The file is the first of: ``config`` (the option), ``ATB_CONFIG``, the nearest ``atb.toml`` upwards from
-    ``cwd``, ``config.toml`` in the data directory. No other file is read.
+    The data directory is the first of: ``data_dir`` (the option), ``ATB_DATA_DIR``, ``data_dir`` in the file that
+    ``config`` (the option) or ``ATB_CONFIG`` names, the project's board (``places.find``), ``data_dir`` in the user's
+    own file, and the place where a board would be created.
+
+    The file is the first of: ``config``, ``ATB_CONFIG``, ``config.toml`` in the data directory, the ``atb.toml`` that
+    the search for the board found, the user's own file. No other file applies.
 
     Raises:
         InvalidInput: a named file does not exist, or the file is invalid (``details.file`` and, except for broken TOML,
@@ -82,60 +103,114 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         Unusable: this user may not read the file.
     """
     base = _working_directory() if cwd is None else os.path.abspath(cwd)
-    directory, origin = "./data", "default"
-    if data_dir is not None:
-        directory, origin = _path(data_dir, "--data-dir"), "option --data-dir"
-    elif environ.get("ATB_DATA_DIR"):
-        directory, origin = _path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), "environment ATB_DATA_DIR"
-    directory = _absolute(directory, base)
-
+    search = _Search(environ)
     named = "--config" if config is not None else "ATB_CONFIG"
     wanted = environ.get("ATB_CONFIG") if config is None else config
-    file, is_named, is_own = None, False, False
-    if wanted or config is not None:
-        file, is_named = _absolute(_path(wanted, named), base), True
-    else:
-        file = _nearest(base)
-        if file is None and os.path.isfile(os.path.join(directory, IN_DATA_DIR)):
-            file, is_own = os.path.join(directory, IN_DATA_DIR), True
+    file = _File(_absolute(_path(wanted, named), base)) if wanted or config is not None else None
+    is_named = file is not None
 
-    values: dict[str, tuple[Any, str]] = {
-        key: (list(default) if isinstance(default, list) else default, "default")
-        for key, (default, _, _) in KEYS.items()
-    }
-    warnings: list[str] = []
-    settings = Settings()
-    if file is not None:
-        raw, is_mine = _read(file)
-        found = _check(_parse(raw, file), file)
-        if is_own and "data_dir" in found:
-            del found["data_dir"]
-            warnings.append(f"{file}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
-        hooks = [key for key in found if key.startswith("hooks.")]
-        # A directory from a checkout is never private: git stores no such modes.
-        trusted = is_own and is_mine and (origin != "default" or _is_private(directory))
-        if hooks and not is_named and not trusted:
-            # a file from a checkout must never make this user run a program
-            for key in hooks:
-                del found[key]
-            warnings.append(
-                f"{file}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, or in your "
-                f"own {IN_DATA_DIR} in a data directory that you name or that only you can enter"
-            )
-        values.update((key, (value, f"file {file}")) for key, value in found.items())
-        settings = _settings(values)
-        if environ.get("ATB_DELIVERY"):  # a change by a hook must trigger no hook: that could go on endlessly
-            settings.hooks = None
-        if origin == "default" and "data_dir" in found:
-            directory, origin = _absolute(values["data_dir"][0], os.path.dirname(file)), f"file {file}"
+    place = None
+    if data_dir is not None:
+        directory, origin = _absolute(_path(data_dir, "--data-dir"), base), "option --data-dir"
+    elif environ.get("ATB_DATA_DIR"):
+        directory, origin = _absolute(_path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), base), "environment ATB_DATA_DIR"
+    elif file is not None and file.data_dir is not None:
+        directory, origin = file.data_dir, f"file {file.path}"
+    elif not base:
+        directory, origin = "data", places.DEFAULT
+    else:
+        place = search.place(base)
+        directory, origin = place.data_dir, place.why
+        own = None if place.exists or origin != places.DEFAULT else search.own()
+        if own is not None and own.data_dir is not None:
+            directory, origin = own.data_dir, f"file {own.path}"
     if not os.path.isabs(directory):
         raise InvalidInput(
             f"data_dir: the working directory no longer exists: {directory}",
             hint="Change to an existing directory, or give the data directory as an absolute path.",
             field="data_dir",
         )
+    if file is None:
+        file = search.inside(directory) or (search.project(place) if place is not None else None) or search.own()
+
+    values: dict[str, tuple[Any, str]] = {
+        key: (list(default) if isinstance(default, list) else default, "default")
+        for key, (default, _, _) in KEYS.items()
+    }
+    warnings = search.warnings
+    settings = Settings()
+    if file is not None:
+        found = dict(file.values)
+        is_inside = os.path.dirname(file.path) == directory
+        if is_inside and not is_named and found.pop("data_dir", None) is not None:
+            warnings.append(f"{file.path}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
+        # A directory from a checkout is never private: git stores no such modes.
+        may_hook = is_named or file is search.own() or (is_inside and (place is None or _is_private(directory)))
+        hooks = [key for key in found if key.startswith("hooks.")]
+        if hooks and not may_hook:  # a file from a checkout must never make this user run a program
+            for key in hooks:
+                del found[key]
+            warnings.append(
+                f"{file.path}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, in your "
+                f"own configuration, or in {IN_DATA_DIR} in a data directory that you name or that only you can enter"
+            )
+        values.update((key, (value, f"file {file.path}")) for key, value in found.items())
+        settings = _settings(values)
+        if environ.get("ATB_DELIVERY"):  # a change by a hook must trigger no hook: that could go on endlessly
+            settings.hooks = None
     values["data_dir"] = (directory, origin)
-    return Config(data_dir=directory, settings=settings, file=file, values=values, warnings=warnings)
+    return Config(
+        data_dir=directory,
+        settings=settings,
+        file=None if file is None else file.path,
+        values=values,
+        warnings=warnings,
+        place=place,
+    )
+
+
+class _Search:
+    """Looks for the board and for the files that nobody named; those that others control are passed over."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._files: dict[str, _File | None] = {}
+        self.warnings: list[str] = []
+
+    def place(self, base: str) -> places.Place:
+        """Return the project's board, or where it would be created."""
+        home = os.path.expanduser("~")
+        return places.find(base, home, self._read)
+
+    def inside(self, directory: str) -> _File | None:
+        """Return the file in a data directory."""
+        return self._read(os.path.join(directory, IN_DATA_DIR))
+
+    def project(self, place: places.Place) -> _File | None:
+        """Return the ``atb.toml`` that the search for the board found."""
+        return None if place.settings is None else self._read(place.settings)
+
+    def own(self) -> _File | None:
+        """Return the user's own file."""
+        return self._read(own_file(self._environ))
+
+    def _read(self, path: str) -> _File | None:
+        """Return a file; ``None``, with a warning, if other users control it, and without one if it does not exist."""
+        if path not in self._files:
+            self._files[path] = None
+            if os.path.isfile(path):
+                reason = places.why_untrusted(path)
+                if reason is None:
+                    self._files[path] = _File(path)
+                else:
+                    self.warnings.append(f"{path} is ignored: {reason}")
+        return self._files[path]
+
+
+def own_file(environ: Mapping[str, str]) -> str:
+    """Return the path of the user's own file, which applies to every board without a file of its own."""
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "agent-task-board", IN_DATA_DIR)
 
 
 def show(config: Config) -> dict[str, Any]:
@@ -160,8 +235,28 @@ def hooks_warning(config: Config, environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def init(path: str) -> str:
+def machine_zone() -> str | None:
+    """Return the IANA name of this machine's time zone; ``None`` if it cannot be told."""
+    names = [os.environ.get("TZ", "").lstrip(":")]
+    try:
+        with open("/etc/timezone", encoding="utf-8") as file:
+            names.append(file.read(_NAME).strip())
+    except (OSError, ValueError):
+        pass
+    names.append(os.path.realpath("/etc/localtime").partition("zoneinfo/")[2])
+    for name in filter(None, names):
+        try:
+            instants.load_zone(name)
+        except InvalidInput:
+            continue
+        return name
+    return None
+
+
+def init(path: str, *, timezone: str | None = None) -> str:
     """Write a file with every key, commented out, at its default; return its absolute path.
+
+    ``timezone`` is written as a value that counts.
 
     Raises:
         InvalidInput: ``path`` exists, or its directory does not.
@@ -169,7 +264,7 @@ def init(path: str) -> str:
     """
     from .files import create_file
 
-    file, text = _absolute(_path(path, "path"), _working_directory()), template()
+    file, text = _absolute(_path(path, "path"), _working_directory()), template(timezone)
     try:
         descriptor = create_file(file)
     except FileExistsError:
@@ -188,7 +283,7 @@ def init(path: str) -> str:
     return file
 
 
-def template() -> str:
+def template(timezone: str | None = None) -> str:
     """Return the text of the file that ``init`` writes."""
     import tomli_w
 
@@ -207,6 +302,8 @@ def template() -> str:
         shown = _BLANKS.get(key, default)
         line = " ".join(tomli_w.dumps({name: shown}).split())  # tomli_w spreads a list over several lines
         lines += ["", f"# {about}", "#" + line.replace("[ ", "[").replace(", ]", "]")]
+        if key == "timezone" and timezone is not None:
+            lines.append(tomli_w.dumps({key: timezone}).strip())
     return "\n".join(lines) + "\n"
 
 
@@ -226,17 +323,6 @@ def _absolute(path: str, base: str) -> str:
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
-def _nearest(directory: str) -> str | None:
-    """Return the nearest ``atb.toml``, from a directory upwards."""
-    while directory:
-        file = os.path.join(directory, NEAREST)
-        if os.path.isfile(file):
-            return file
-        parent = os.path.dirname(directory)
-        directory = parent if parent != directory else ""
-    return None
-
-
 def _is_private(directory: str) -> bool:
     """Say whether only its owner can enter a directory, as with those that the board creates."""
     try:
@@ -245,12 +331,11 @@ def _is_private(directory: str) -> bool:
         return False
 
 
-def _read(file: str) -> tuple[bytes, bool]:
-    """Return the content of a file, and whether this user owns it; no, if the platform cannot tell."""
+def _read(file: str) -> bytes:
+    """Return the content of a file, as far as it is not too large."""
     try:
         with open(file, "rb") as source:
-            owner = os.fstat(source.fileno()).st_uid
-            return source.read(_SIZE + 1), hasattr(os, "getuid") and owner == os.getuid()
+            return source.read(_SIZE + 1)
     except FileNotFoundError:
         hint = "Name an existing file with --config or ATB_CONFIG, or name none."
         raise InvalidInput(f"{file}: no such file", hint=hint, file=file) from None

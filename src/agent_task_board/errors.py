@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -117,9 +118,14 @@ REFUSALS: tuple[type[BoardError], ...] = (
 )
 
 
-def no_board(path: str) -> NotFound:
-    """Return the refusal of a call that needs a board where there is none; ``path`` is that of its file."""
-    return NotFound(
-        f"there is no board at {path}",
-        hint="Check --data-dir and ATB_DATA_DIR. To create a board there, add a task with `atb add`.",
-    )
+def no_board(path: str, looked: Sequence[str] = ()) -> NotFound:
+    """Return the refusal of a call that needs a board where there is none.
+
+    ``path`` is that of its file; ``looked`` names the places where a search for the project's board looked.
+    """
+    hint = "Create a board with `atb init`, or name one with --data-dir or ATB_DATA_DIR."
+    if looked:
+        return NotFound(
+            "no board found", hint=f"{hint} Looked for: {', '.join(looked)}.", path=path, looked=list(looked)
+        )
+    return NotFound(f"there is no board at {path}", hint=hint, path=path)

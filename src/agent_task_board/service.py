@@ -23,13 +23,14 @@ from __future__ import annotations
 
 from .board.claiming import Claiming
 from .board.queries import Queries
+from .errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from datetime import datetime
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, TypeVar
 
     from .board.core import Core
     from .board.snapshot import Snapshot
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats
     from .text.briefing import Briefing
     from .transfer.importing import Imported
+
+
+if TYPE_CHECKING:
+    Created = TypeVar("Created")
 
 
 class Unset:
@@ -68,6 +73,29 @@ class Board(Claiming, Queries):
         from .upkeep.backup import before_migration
 
         before_migration(self.database)
+
+    def _creating(self, verb: Callable[[Core], Created]) -> Created:
+        """Run a verb that may create the board; a call that is refused creates nothing.
+
+        Where there is no board, the verb first runs against an empty one in memory, which ends in ``no_board`` if
+        nothing else refuses it.
+        """
+        if not self.exists():
+            trial = Board(
+                self.database.directory,
+                create=False,
+                settings=self.settings,
+                actor=self.caller(None),
+                clock=self.clock,
+                random=self.random,
+            )
+            try:
+                with trial:
+                    verb(trial)
+            except NotFound as refusal:
+                if "path" not in refusal.details:
+                    raise
+        return verb(self)
 
     # Tasks
 
@@ -106,15 +134,17 @@ class Board(Claiming, Queries):
         given = locals()
         from .board import adding, fields
 
-        return adding.add(
-            self,
-            fields.among(given),
-            depends_on=depends_on,
-            request_id=request_id,
-            claim=claim,
-            agent=agent,
-            lease=lease,
-            actor=actor,
+        return self._creating(
+            lambda core: adding.add(
+                core,
+                fields.among(given),
+                depends_on=depends_on,
+                request_id=request_id,
+                claim=claim,
+                agent=agent,
+                lease=lease,
+                actor=actor,
+            )
         )
 
     def update(
@@ -369,7 +399,9 @@ class Board(Claiming, Queries):
         """
         from .schedules.registry import add_schedule
 
-        return add_schedule(self, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
+        return self._creating(
+            lambda core: add_schedule(core, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
+        )
 
     def schedules(self) -> list[Schedule]:
         """Return all schedules, sorted by name."""

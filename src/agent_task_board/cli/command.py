@@ -6,7 +6,7 @@ import os
 import sys
 
 from .. import config, identity, inputs
-from ..errors import InvalidInput
+from ..errors import InvalidInput, no_board
 from ..identity import Actor
 from ..service import Board
 
@@ -27,10 +27,11 @@ class Command:
 
     ``summary`` is its line in ``atb --help``. ``details`` say what it changes and what it refuses. ``examples`` are
     lines to paste. ``creates`` says whether it creates the board if it is missing, ``reads`` whether it opens the board
-    read-only: always, or only for the actions listed (its ``action`` argument).
+    read-only: always, or only for the actions listed (its ``action`` argument). A command that ``needs_board`` is
+    refused where there is none and it creates none.
     """
 
-    __slots__ = ("configure", "creates", "details", "examples", "reads", "run", "summary")
+    __slots__ = ("configure", "creates", "details", "examples", "needs_board", "reads", "run", "summary")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Command:
         *,
         creates: bool | tuple[str, ...] = False,
         reads: bool | tuple[str, ...] = False,
+        needs_board: bool = True,
     ) -> None:
         self.run = run
         self.configure = configure
@@ -50,6 +52,7 @@ class Command:
         self.examples = examples
         self.creates = creates
         self.reads = reads
+        self.needs_board = needs_board
 
 
 class Reply:
@@ -92,6 +95,7 @@ class Call:
         self._args = args
         self._creates = _holds(command.creates, args)
         self._reads = _holds(command.reads, args)
+        self._needs_board = command.needs_board and not self._creates
         self._warnings = warnings
         self._config: config.Config | None = None
         self._board: Board | None = None
@@ -126,12 +130,16 @@ class Call:
     def board(self) -> Board:
         """The board, opened in the way that the command declares."""
         if self._board is None:
-            self._board = Board(
+            board = Board(
                 self.config.data_dir,
                 create=self._creates,
                 read_only=self._reads,
                 settings=self.config.settings,
             )
+            if self._needs_board and not board.exists():
+                place = self.config.place
+                raise no_board(board.path, place.looked if place is not None else ())
+            self._board = board
         return self._board
 
     @property

@@ -9,6 +9,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
+    "Project": ("project", ("init", "where")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),
     "Schedules": ("schedules", ("schedule",)),

@@ -74,6 +74,7 @@ COMMANDS = {
         "`details` has all findings. It is read-only unless --fix names a repair that a finding suggests:\n"
         "then it makes a backup first, and `fixed` says what it did.",
         ("atb doctor --format table", "atb doctor --fix counters"),
+        needs_board=False,
     ),
     "config": Command(
         _config,

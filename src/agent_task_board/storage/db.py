@@ -16,7 +16,7 @@ import stat
 from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
 from _thread import allocate_lock, get_ident
 
-from ..errors import Busy, NotFound, Unusable
+from ..errors import Busy, Unusable, no_board
 from .turnstile import Turnstile
 
 TYPE_CHECKING = False
@@ -405,7 +405,7 @@ class _Write:
         if error is None:
             try:
                 if self._session.is_absent and self._session.connection.total_changes > self._changes:
-                    raise NotFound(f"there is no board at {self._database.path}")
+                    raise no_board(self._database.path)
                 self._session.connection.execute("COMMIT")
             except BaseException as failure:
                 self._abort(failure)
