@@ -238,7 +238,7 @@ class Mcp(Surface):
         kind = AGENT if "agent" in arguments else HUMAN
         with patch.object(tools, "AGENT", kind):
             answer = tools.Tools(self._board, lambda: PERSON).call(TOOL[verb], given)
-        said = Said(answer.text, answer.refused)
+        said = Said(answer.text, answer.is_refusal)
         return self._refusal(said) if said.refused else self._success(self._board, verb, said, arguments)
 
     @staticmethod

@@ -15,12 +15,13 @@ import sys
 import termios
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
 from agent_task_board.mcp_server.server import PENDING_LIMIT, WRITERS
-from agent_task_board.mcp_server.transport import LINE_LIMIT
+from agent_task_board.mcp_server.transport import LINE_LIMIT, UNANSWERED_LIMIT
 from tests.command_line import Terminal
 from tests.mcp_client import HELLO, Client, command, environment, greeted, locked, said, started, until
 from tests.old_boards import turn_into_schema_1
@@ -28,7 +29,6 @@ from tests.support import open_board
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 GONE = 8.0
 """Seconds in which a process must be gone: more than a loaded machine needs, less than a call waits for the lock."""
@@ -345,6 +345,99 @@ def test_reads_are_answered_while_more_writes_wait_than_have_threads(tmp_path: P
             assert not set(calls) & set(client._early), "they were answered without the lock"
             assert client.call("create_task", title="one too many").code == "busy"
         assert len({said(client.reply(call)["result"]).id for call in calls}) == PENDING_LIMIT
+
+
+UNREAD = """
+import json, os, sys, threading
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+from agent_task_board.mcp_server.transport import UNANSWERED_LIMIT, Transport
+from tests.waiting import eventually
+
+seen = []
+
+class Channel:
+    transfers = 0
+    def lines(self):
+        for number in range(UNANSWERED_LIMIT + 1):
+            yield json.dumps({"jsonrpc": "2.0", "id": number, "method": "ping"}).encode()
+        seen.append("the last request was taken")
+        threading.Event().wait()
+    def write(self, line):
+        seen.append(f"answer {json.loads(line)['id']}")
+    def wait_for_end(self):
+        threading.Event().wait()
+
+async def main():
+    transport = Transport(Channel(), on_end=print, report=print)
+    async with transport.streams() as (incoming, outgoing):
+        for _ in range(UNANSWERED_LIMIT):
+            await incoming.receive()
+        eventually(lambda: seen or transport._changed._waiters, "the end of reading")
+        await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=5, result={})))
+        seen.append(f"request {(await incoming.receive()).message.id}")
+        eventually(lambda: len(seen) == 3, "the rest")
+        print(json.dumps(seen), flush=True)
+        os._exit(0)
+
+anyio.run(main)
+"""
+
+
+def test_request_beyond_the_limit_waits_until_another_one_is_answered() -> None:
+    answer = Terminal(Path(__file__).parent.parent).process(code=UNREAD, PYTHONPATH=os.pathsep.join(sys.path))
+    assert answer.code == 0, answer
+    first, *rest = json.loads(answer.text)
+    assert first == "answer 5"
+    assert sorted(rest) == [f"request {UNANSWERED_LIMIT}", "the last request was taken"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not show open files")
+@pytest.mark.parametrize("limit", [40, 100])
+def test_calls_are_answered_even_if_the_process_may_open_few_files(tmp_path: Path, limit: int) -> None:
+    few = [*command("--quiet")]
+    words = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *few]
+    with running(words, tmp_path, subprocess.PIPE) as process:
+        client = Client(process)
+        client.greet()
+        calls = [client.begin("tools/call", {"name": "create_task", "arguments": {"title": "x"}}) for _ in range(100)]
+        calls += [client.begin("tools/call", {"name": "list_tasks"}) for _ in range(100)]
+        assert not any(said(client.reply(call)["result"]).refused for call in calls)
+
+
+SHORT = """
+import os
+from agent_task_board import Board, cli
+add = Board.add
+def short(self, title, **more):
+    if title != "short":
+        return add(self, title, **more)
+    self.leave_thread()
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        if more.get("body"):
+            raise
+    try:
+        return add(self, title, **more)
+    finally:
+        for file in taken:
+            os.close(file)
+Board.add = short
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("body", ["", "x"], ids=["in SQLite", "elsewhere"])
+def test_call_that_finds_no_free_descriptor_is_told_to_come_again(tmp_path: Path, body: str) -> None:
+    with greeted(tmp_path, "--quiet", code=SHORT) as client:
+        refused = client.call("create_task", title="short", body=body)
+        assert refused.code == "busy"
+        assert "too many open files" in refused.line("message")
+        assert client.call("create_task", title="long").head == ["created"] or body
 
 
 def test_write_that_never_gets_its_turn_is_told_to_come_again(tmp_path: Path) -> None:
