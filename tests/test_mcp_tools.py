@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, errors
+from agent_task_board import Board
 from agent_task_board.board import fields
 from agent_task_board.mcp_server import definitions
 from agent_task_board.mcp_server.definitions import TOOLS, Tool
@@ -384,14 +384,3 @@ def test_claim_that_finds_no_board_says_where_it_looked(tmp_path: Path) -> None:
     with Board(tmp_path / "data", read_only=True) as board:
         answer = Tools(board, lambda: "mia", read_only=True).call("list_tasks", {})
     assert "there is no board at" in Said(answer.text, answer.is_refusal).notes[0]
-
-
-def test_lack_of_memory_is_unusable_and_says_what_to_do(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Board, "show", lambda *_: bytearray(1 << 62))
-    reported: list[Exception] = []
-    answer = Tools(board, lambda: "mia", report=reported.append).call("get_task", {"task_id": "abcd"})
-    refused = Said(answer.text, answer.is_refusal)
-    assert refused.code == "unusable"
-    assert "memory" in refused.line("message")
-    assert refused.line("hint") != errors.Unusable.hint
-    assert reported == []

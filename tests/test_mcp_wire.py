@@ -393,53 +393,6 @@ def test_request_beyond_the_limit_waits_until_another_one_is_answered() -> None:
     assert sorted(rest) == [f"request {UNANSWERED_LIMIT}", "the last request was taken"]
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not show open files")
-@pytest.mark.parametrize("limit", [40, 100])
-def test_calls_are_answered_even_if_the_process_may_open_few_files(tmp_path: Path, limit: int) -> None:
-    few = [*command("--quiet")]
-    words = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *few]
-    with running(words, tmp_path, subprocess.PIPE) as process:
-        client = Client(process)
-        client.greet()
-        calls = [client.begin("tools/call", {"name": "create_task", "arguments": {"title": "x"}}) for _ in range(100)]
-        calls += [client.begin("tools/call", {"name": "list_tasks"}) for _ in range(100)]
-        assert not any(said(client.reply(call)["result"]).refused for call in calls)
-
-
-SHORT = """
-import os
-from agent_task_board import Board, cli
-add = Board.add
-def short(self, title, **more):
-    if title != "short":
-        return add(self, title, **more)
-    self.leave_thread()
-    taken = []
-    try:
-        while True:
-            taken.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        if more.get("body"):
-            raise
-    try:
-        return add(self, title, **more)
-    finally:
-        for file in taken:
-            os.close(file)
-Board.add = short
-cli.run()
-"""
-
-
-@pytest.mark.parametrize("body", ["", "x"], ids=["in SQLite", "elsewhere"])
-def test_call_that_finds_no_free_descriptor_is_told_to_come_again(tmp_path: Path, body: str) -> None:
-    with greeted(tmp_path, "--quiet", code=SHORT) as client:
-        refused = client.call("create_task", title="short", body=body)
-        assert refused.code == "busy"
-        assert "too many open files" in refused.line("message")
-        assert client.call("create_task", title="long").head == ["created"] or body
-
-
 def test_write_that_never_gets_its_turn_is_told_to_come_again(tmp_path: Path) -> None:
     (tmp_path / "atb.toml").write_text('busy_timeout = "1s"\n')
     with greeted(tmp_path) as client:
