@@ -68,7 +68,7 @@ TOOL = {
 ARGUMENTS = {"task": "task_id", "blocked_by": "depends_on"}
 """Arguments of tools that are not named after the field."""
 
-SERVICE_HINTS = {tools.HELD_BEFORE: Conflict.hint, **{here: hint for hint, here in tools.HINTS.items()}}
+SERVICE_HINTS = {tools.HELD_BY_ANOTHER: Conflict.hint}
 """Hints that tools word otherwise than the service does, with what it says."""
 
 NAMES_AGENT = ("add", "claim", "resume")
@@ -238,7 +238,7 @@ class Mcp(Surface):
         kind = AGENT if "agent" in arguments else HUMAN
         with patch.object(tools, "AGENT", kind):
             answer = tools.Tools(self._board, lambda: PERSON).call(TOOL[verb], given)
-        said = Said(answer.text, answer.refused)
+        said = Said(answer.text, answer.is_refusal)
         return self._refusal(said) if said.refused else self._success(self._board, verb, said, arguments)
 
     @staticmethod

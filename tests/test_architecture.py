@@ -22,6 +22,7 @@ SOURCES = Path(agent_task_board.__file__).parent
 LAYERS = (
     {
         *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable", "files"),
+        *("exhaustion", "places"),
         "_version",
     },
     {"storage"},

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import agent_task_board
 from agent_task_board import Board
+from agent_task_board.board import fields
 from agent_task_board.mcp_server import definitions
 from agent_task_board.mcp_server.definitions import TOOLS, Tool
-from agent_task_board.mcp_server.tools import HELD_BEFORE, HINTS, Tools
+from agent_task_board.mcp_server.tools import HELD_BY_ANOTHER, Tools
 from tests.mcp_client import Said
 from tests.support import everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     Call = Callable[..., Said]
 
@@ -61,7 +61,7 @@ def call(board: Board) -> Call:
 
     def call(name: str, **arguments: Any) -> Said:
         answer = tools.call(name, arguments)
-        return Said(answer.text, answer.refused)
+        return Said(answer.text, answer.is_refusal)
 
     return call
 
@@ -84,6 +84,18 @@ def test_tools_and_their_arguments_are_those_of_the_design() -> None:
     assert {name: set(tool.required) for name, tool in TOOLS.items()} == {
         name: set(needed) for name, needed in NEEDED.items()
     }
+
+
+def test_task_can_be_created_with_every_field_and_the_defaults_are_those_of_the_service() -> None:
+    words = {"''": "empty", "None": "none", "()": "none", "False": "false"}
+    parameters = TOOLS["create_task"].parameters
+    for name, default in fields.settable(fields.ADD).items():
+        assert name in parameters
+        if name in ("title", "params", "max_attempts", "assignee", "not_before"):
+            continue  # required, or a default that the service or a word explains
+        said = re.search(r"default:? (\S+)$", parameters[name][1], re.IGNORECASE)
+        assert said is not None, name
+        assert said[1] == words.get(repr(default), str(default)), name
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
@@ -203,7 +215,7 @@ def test_misspelt_argument_is_answered_with_the_one_that_was_meant(
 
 
 def test_argument_like_no_other_is_answered_with_all_of_them(call: Call) -> None:
-    assert call("get_task", zzz=1).line("hint") == "There are: task_id, agent."
+    assert call("get_task", zzz=1).line("hint") == "Known names: task_id, agent."
 
 
 @pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, needed in NEEDED.items() for name in needed])
@@ -342,14 +354,7 @@ def test_hints_speak_of_tools_and_not_of_the_command_line(call: Call, board: Boa
     for answer in refused:
         assert answer.refused
         assert not re.search(r"\batb\b|--\w|`\w+`", answer.line("hint")), answer
-    assert refused[2].line("hint") == HELD_BEFORE
-
-
-@pytest.mark.parametrize(("said", "here"), HINTS.items())
-def test_hint_that_is_worded_for_the_command_line_is_still_said_there(said: str, here: str) -> None:
-    folder = Path(agent_task_board.__file__).parent
-    assert any(f'"{said}"' in file.read_text() for file in folder.rglob("*.py"))
-    assert not re.search(r"\batb\b|`", here)
+    assert refused[2].line("hint") == HELD_BY_ANOTHER
 
 
 # Faults
@@ -360,7 +365,7 @@ def test_board_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "data" / "tasks.db").write_bytes(b"this is no database at all, and was never one" * 100)
     with Board(tmp_path / "data") as board:
         answer = Tools(board, lambda: "mia").call("list_tasks", {})
-    assert Said(answer.text, answer.refused).code == "unusable"
+    assert Said(answer.text, answer.is_refusal).code == "unusable"
 
 
 def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +375,7 @@ def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.Mon
     monkeypatch.setattr(Board, "show", broken)
     reported: list[Exception] = []
     answer = Tools(board, lambda: "mia", report=reported.append).call("get_task", {"task_id": "abcd"})
-    assert Said(answer.text, answer.refused).code == "internal"
+    assert Said(answer.text, answer.is_refusal).code == "internal"
     assert "surprise" in answer.text
     assert len(reported) == 1
 
@@ -378,4 +383,4 @@ def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.Mon
 def test_claim_that_finds_no_board_says_where_it_looked(tmp_path: Path) -> None:
     with Board(tmp_path / "data", read_only=True) as board:
         answer = Tools(board, lambda: "mia", read_only=True).call("list_tasks", {})
-    assert "there is no board at" in Said(answer.text, answer.refused).notes[0]
+    assert "there is no board at" in Said(answer.text, answer.is_refusal).notes[0]

@@ -74,7 +74,10 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
     except BrokenPipeError:
         return output.discard()
     except Exception as error:
-        return output.fail(output.bug(error, quiet=quiet), warnings, style, quiet=quiet)
+        from .. import exhaustion
+
+        refusal = exhaustion.refusal(error) or output.bug(error, quiet=quiet)
+        return output.fail(refusal, warnings, style, quiet=quiet)
 
 
 def _run(arguments: list[str], warnings: list[str], calls: list[Call]) -> Reply:
