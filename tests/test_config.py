@@ -674,3 +674,20 @@ def test_without_a_file_loading_opens_and_imports_nothing(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", PROBE, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert "'open'" in done.stdout  # the probe does see a file that is read
     assert "tomllib" in done.stdout
+
+
+def test_warning_says_why_hooks_are_off(tmp_path: Path) -> None:
+    command, url = 'command = ["/bin/true"]\n', 'webhook_url = "https://hook.example/"\n'
+    for text, warning in {
+        "": "set enabled = true",
+        f"[hooks]\n{command}": "set enabled = true",
+        f"[hooks]\nenabled = true\n{url}": "the webhook is off: set allow_network = true",
+        f"[hooks]\nenabled = true\n{command}{url}": "the webhook is off: set allow_network = true",
+        "[hooks]\nenabled = true\n": "no targets are configured",
+    }.items():
+        assert warning in (config.hooks_warning(load_text(tmp_path, text), {}) or ""), text
+    assert config.hooks_warning(load_text(tmp_path, HOOKS), {}) is None
+    everything = f"[hooks]\nenabled = true\nallow_network = true\n{command}{url}"
+    assert config.hooks_warning(load_text(tmp_path, everything), {}) is None
+    inside = {"ATB_DELIVERY": "1"}
+    assert "commands that a hook runs" in (config.hooks_warning(load_text(tmp_path, everything), inside) or "")

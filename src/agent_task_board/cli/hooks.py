@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..config import hooks_warning
 from ..errors import InvalidInput
 from ..hooks import delivery, outbox
 from .command import Call, Command, Reply
@@ -59,14 +60,7 @@ def _targets(call: Call) -> list[dict[str, str]]:
 
     values = {key: value for key, (value, _) in call.config.values.items()}
     hooks, url = call.config.settings.hooks, values["hooks.webhook_url"]
-    if os.environ.get("ATB_DELIVERY"):
-        call.warnings.append("hooks are off for calls that a hook makes")
-    elif not values["hooks.enabled"]:
-        call.warnings.append("hooks are off: set enabled = true under [hooks]")
-    elif url and not values["hooks.allow_network"]:
-        call.warnings.append("webhook_url does not count without allow_network = true")
-    elif hooks is None:
-        call.warnings.append("hooks are on, but there is neither a command nor a webhook_url")
+    call.warnings += filter(None, [hooks_warning(call.config, os.environ)])
     if hooks is None:
         return []
     told = {"command": hooks.command and hooks.command[0], "webhook": url and "/".join(url.split("/")[:3])}
