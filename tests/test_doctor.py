@@ -474,6 +474,27 @@ def test_locked_board_is_busy_and_not_broken(life: Board) -> None:
     impatient.close()
 
 
+@pytest.mark.parametrize("step", ["distrust", "broken_references"])
+def test_board_that_is_locked_during_the_checks_is_busy(
+    life: Board, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    impatient = Board(Path(life.path).parent, actor=MARIA, settings=Settings(busy_timeout=0))
+    life.close()
+    original = getattr(inside.copies, step)
+    with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+        def lock_first(tx: sqlite3.Connection) -> object:
+            tx.commit()  # ends the read transaction, if it has begun
+            connection.execute("BEGIN EXCLUSIVE")
+            return original(tx)
+
+        monkeypatch.setattr(inside.copies, step, lock_first)
+        with refused("busy"):
+            impatient.doctor()
+    impatient.close()
+
+
 MIB = 1 << 20
 
 

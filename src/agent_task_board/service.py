@@ -157,7 +157,7 @@ class Board(Claiming, Queries):
         given = {name: value for name, value in locals().items() if value is not UNSET}
         from .board import editing, fields
 
-        replaced_by = None if depends_on is UNSET else depends_on or ()
+        replaced_by = None if depends_on is UNSET else () if depends_on is None else depends_on
         return editing.update(
             self, task, fields.among(given), depends_on=replaced_by, add_tags=add_tags, drop_tags=drop_tags,
             add_depends_on=add_depends_on, drop_depends_on=drop_depends_on,
