@@ -21,7 +21,7 @@ DEEP = "[" * 5_000 + "]" * 5_000
 
 
 def nested(levels: int) -> list[Any]:
-    """Return lists in lists, so many levels deep."""
+    """Return lists nested this many levels deep."""
     value: list[Any] = []
     for _ in range(levels - 1):
         value = [value]
@@ -203,7 +203,7 @@ def test_params_are_an_object(value: Any) -> None:
     assert caught.value.details["field"] == "params"
 
 
-# What the verbs make of it: refused by field, the board exactly as it was
+# The verbs refuse by field and leave the board unchanged
 
 BAD_FIELDS: list[tuple[str, Any]] = [
     ("title", ""),
@@ -279,7 +279,7 @@ BAD_FIELDS: list[tuple[str, Any]] = [
 
 
 CLEARABLE = ("body", "queue", "priority")
-"""What an update may clear with null, while a new task cannot be made with one."""
+"""Fields that an update can clear with null, but that a new task cannot have as null."""
 
 BAD_NAMES = [f"{field} {place}" for place, (field, _) in enumerate(BAD_FIELDS)]
 OF_THE_FILE = [bad for bad in BAD_FIELDS if bad[0] != "depends_on"]  # a file calls it blocked_by
