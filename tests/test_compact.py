@@ -1,4 +1,4 @@
-"""Compact text says what JSON says: whatever is written is read back by a reader that knows the grammar alone."""
+"""Compact text has the same content as JSON: a reader that knows only the grammar reads everything back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NASTY = (
     "\u061c", "\u200b", "\u200d", "\u200f", "\u2028", "\u2029", "\u202e", "\u2067", "\u2069", "\u3000", "\ufeff",
     "\U000e0041", "\U0001f469", "é", "文", "none", "true", "p5", "40%", "approval", "id=", "atb1", "\n| x", "\n! none",
 )  # fmt: skip
-"""What could be taken for a part of the grammar, breaks lines, or is not seen."""
+"""Text that looks like the grammar, breaks lines, or is invisible."""
 
 SETTINGS = settings(
     max_examples=50,
@@ -70,7 +70,7 @@ rows = st.fixed_dictionaries(
         "flags": st.sets(st.sampled_from(["blocked", "delayed", "lease_expired", "overdue"])),
     }
 ).map(_flagged)  # fmt: skip
-"""What a list tells of a task."""
+"""A task in a list."""
 
 others = st.fixed_dictionaries(
     {
@@ -82,7 +82,7 @@ others = st.fixed_dictionaries(
     }
 )  # fmt: skip
 tasks = st.builds(lambda row, more: row | more, rows, others)
-"""A whole task."""
+"""A full task."""
 
 links = st.fixed_dictionaries({"id": ids, "title": words, "status": st.sampled_from(STATUSES)})
 comments = st.fixed_dictionaries(
@@ -115,7 +115,7 @@ def task_of(fields: dict[str, Any]) -> Task:
 
 
 def paged(found: Sequence[dict[str, Any]]) -> Any:
-    """Return what answers the first tasks of a list, as the service would."""
+    """Return a function that returns the first tasks of a list, as the service does."""
     return lambda count: {"tasks": found[:count], "next": f"age~{count}~{count}" if count < len(found) else None}
 
 
@@ -128,7 +128,7 @@ def said(**values: Any) -> dict[str, Any]:
 
 
 def as_read(task: dict[str, Any]) -> dict[str, Any]:
-    """Return what the line of a task must tell of it, but for its name."""
+    """Return what the line of a task must say, except its name."""
     flags = [flag for flag in ("blocked", "delayed", "lease_expired", "overdue") if task[flag]]
     return {
         "title": task["title"], "status": task["status"], "flags": flags, "priority": task["priority"],
@@ -147,12 +147,12 @@ def without_name(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_visible(text: str) -> None:
-    """No line is broken by anything but its end, and nothing steers a terminal or hides."""
+    """Check that only line ends break lines, and that no character steers a terminal or is hidden."""
     assert text.encode().decode().splitlines() == text.split("\n")[:-1]
     assert not set("\r\x1b\x7f\x85\u200b\u2028\u202e\u2067\ufeff\U000e0041") & set(text)
 
 
-# Whatever is written is read back
+# Everything is read back
 
 
 @SETTINGS
@@ -176,7 +176,7 @@ def test_a_list_reads_back(found: list[dict[str, Any]], attention: Any, notes: l
 
 
 def names_only(name: str, wanted: str, every: set[str]) -> bool:
-    """Say whether a name is the shortest, of 6 characters or more, that fits one task and no other."""
+    """Say whether a name is the shortest of at least 6 characters that fits only one task."""
     is_short = len(name) == 6 or sum(one.endswith(name[1:]) for one in every) > 1
     return is_short and [one for one in every if one.endswith(name)] == [wanted]
 
@@ -578,7 +578,7 @@ def test_attention_line_tells_of_reviews_and_dead_leases(board: Board, clock: Cl
 
 
 def story(directory: Path) -> dict[str, str]:
-    """Play what the examples of the page show, and return its documents by kind."""
+    """Run what the examples of the page show, and return its documents by kind."""
     clock = Clock()
     told = {}
     with Board(

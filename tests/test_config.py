@@ -1,4 +1,4 @@
-"""Where the board is, which file counts, and what a file may hold."""
+"""The data directory, the file that applies, and what is valid in a file."""
 
 from __future__ import annotations
 
@@ -208,13 +208,13 @@ def test_file_that_may_not_be_read_is_unusable(tmp_path: Path, monkeypatch: pyte
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(config, "open", denied, raising=False)  # root, who runs many tests, may read everything
+    monkeypatch.setattr(config, "open", denied, raising=False)  # root can read everything
     with refused("unusable") as caught:
         load(tmp_path)
     assert caught.value.details["file"] == str(file)
 
 
-# What a file may hold
+# What is valid in a file
 
 
 def test_every_setting_of_a_file_reaches_the_core(tmp_path: Path) -> None:
@@ -478,21 +478,21 @@ def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(
     assert (hooks(found), len(found.warnings)) == (OFF, 1)
     assert hooks(load(tmp_path, file=tmp_path / "data" / "config.toml")) == ON
 
-    monkeypatch.delattr(os, "getuid")  # a platform that cannot tell whose a file is
+    monkeypatch.delattr(os, "getuid")  # a platform that cannot tell who owns a file
     found = load(tmp_path)
     assert (hooks(found), len(found.warnings)) == (OFF, 1)
 
 
 def test_hooks_of_the_default_data_directory_count_only_if_nobody_else_can_enter_it(tmp_path: Path) -> None:
     file = write(tmp_path / "data" / "config.toml", f"max_attempts = 5\n{HOOKS}")
-    for mode in (0o755, 0o750, 0o701):  # as a checkout brings it along
+    for mode in (0o755, 0o750, 0o701):  # as git creates it
         (tmp_path / "data").chmod(mode)
         found = load(tmp_path)
         assert (hooks(found), len(found.warnings)) == (OFF, 1)
         assert str(file) in found.warnings[0]
         assert found.settings.hooks is None
         assert found.settings.max_attempts == 5
-        # Whoever names the directory knows it.
+        # The user has named the directory.
         assert hooks(load(tmp_path, data_dir="data")) == ON
         assert hooks(load(tmp_path, environ={"ATB_DATA_DIR": "data"})) == ON
 
@@ -587,7 +587,7 @@ def test_defaults_of_one_configuration_are_not_those_of_the_next(tmp_path: Path)
 
 
 def uncomment(text: str) -> str:
-    """Switch every setting on; a line of prose has a space after its ``#``."""
+    """Uncomment every setting; a comment has a space after its ``#``."""
     return re.sub(r"^#(?=\S)", "", text, flags=re.MULTILINE)
 
 
@@ -674,3 +674,20 @@ def test_without_a_file_loading_opens_and_imports_nothing(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", PROBE, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert "'open'" in done.stdout  # the probe does see a file that is read
     assert "tomllib" in done.stdout
+
+
+def test_warning_says_why_hooks_are_off(tmp_path: Path) -> None:
+    command, url = 'command = ["/bin/true"]\n', 'webhook_url = "https://hook.example/"\n'
+    for text, warning in {
+        "": "set enabled = true",
+        f"[hooks]\n{command}": "set enabled = true",
+        f"[hooks]\nenabled = true\n{url}": "the webhook is off: set allow_network = true",
+        f"[hooks]\nenabled = true\n{command}{url}": "the webhook is off: set allow_network = true",
+        "[hooks]\nenabled = true\n": "no targets are configured",
+    }.items():
+        assert warning in (config.hooks_warning(load_text(tmp_path, text), {}) or ""), text
+    assert config.hooks_warning(load_text(tmp_path, HOOKS), {}) is None
+    everything = f"[hooks]\nenabled = true\nallow_network = true\n{command}{url}"
+    assert config.hooks_warning(load_text(tmp_path, everything), {}) is None
+    inside = {"ATB_DELIVERY": "1"}
+    assert "commands that a hook runs" in (config.hooks_warning(load_text(tmp_path, everything), inside) or "")

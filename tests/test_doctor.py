@@ -1,4 +1,4 @@
-"""What the doctor finds on boards that were spoiled on purpose, what it repairs, and that it only looks otherwise."""
+"""What the doctor finds on boards that were damaged on purpose, what it repairs, and that it writes nothing else."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 from agent_task_board import Board, Settings
 from agent_task_board.board import history as fold
 from agent_task_board.settings import Hooks
+from agent_task_board.storage import copies
 from agent_task_board.storage.workdir import PREFIX
 from agent_task_board.upkeep import contents as inside
 from agent_task_board.upkeep import disk, repairs, surroundings
@@ -37,7 +38,7 @@ LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 
 
 def fill(board: Board) -> None:
-    """Give a board a bit of everything."""
+    """Add a bit of everything to a board."""
     for status in LIFE:
         bring_to(board, status, body="x" * 500, tags=["a"])
     first = board.add("what another waits for", not_before="2030-01-01").task.id
@@ -64,7 +65,7 @@ def findings(board: Board, level: str | None = None) -> dict[str, dict[str, Any]
 
 
 def spoil(board: Board, *statements: str) -> None:
-    """Change the file past the board, its triggers switched off meanwhile."""
+    """Change the file directly, with its triggers disabled."""
     with closing(sqlite3.connect(board.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         triggers = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
@@ -76,7 +77,7 @@ def spoil(board: Board, *statements: str) -> None:
             connection.execute(sql)
 
 
-# A sound board
+# An undamaged board
 
 
 def test_sound_board_is_healthy_and_every_check_says_so(life: Board) -> None:
@@ -123,7 +124,7 @@ def test_where_no_board_is_there_is_nothing_wrong_with_it(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-# A spoiled one
+# A damaged board
 
 UNDONE = "UPDATE task SET status = 'queued', finished_at = NULL, claimed_by = NULL, claimed_at = NULL, attempts = 0"
 GHOST = """
@@ -471,6 +472,27 @@ def test_locked_board_is_busy_and_not_broken(life: Board) -> None:
             assert life.path in caught.value.message
         connection.execute("ROLLBACK")
         assert impatient.doctor()["healthy"]
+    impatient.close()
+
+
+@pytest.mark.parametrize("step", ["distrust", "broken_references"])
+def test_board_that_is_locked_during_the_checks_is_busy(
+    life: Board, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    impatient = Board(Path(life.path).parent, actor=MARIA, settings=Settings(busy_timeout=0))
+    life.close()
+    original = getattr(copies, step)
+    with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+        def lock_first(tx: sqlite3.Connection) -> object:
+            tx.commit()  # ends the read transaction, if it has begun
+            connection.execute("BEGIN EXCLUSIVE")
+            return original(tx)
+
+        monkeypatch.setattr(copies, step, lock_first)
+        with refused("busy"):
+            impatient.doctor()
     impatient.close()
 
 

@@ -1,4 +1,4 @@
-"""Making and changing tasks: add, update, reassign, retry, cancel, comment, and who waits for whom."""
+"""Adding and changing tasks: add, update, reassign, retry, cancel, comment, and dependencies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINAL = ("done", "failed", "cancelled")
 
 
 def chain(board: Board, length: int) -> list[str]:
-    """Add tasks of which each waits for the one before it; return their ids."""
+    """Add tasks that each depend on the previous one; return their ids."""
     ids = [f"01ARZ3NDEKTSV4RRFFQ69{number:05d}" for number in range(length)]
     board.import_tasks(
         [{"id": id_, "title": id_, "blocked_by": ids[place - 1 : place]} for place, id_ in enumerate(ids)]
@@ -252,7 +252,7 @@ def test_edit_that_would_close_a_circle_is_refused_and_names_it(board: Board, le
 def test_circle_is_found_whatever_the_statuses_along_it(board: Board) -> None:
     done = bring_to(board, "done")
     middle = board.add("middle", depends_on=[done.id]).task
-    with refused("conflict", "status"):  # a finished task is not edited at all
+    with refused("conflict", "status"):  # a finished task cannot be edited
         board.update(done.id, add_depends_on=[middle.id])
     held = bring_to(board, "running")
     waiting = board.add("waiting", depends_on=[held.id]).task
@@ -437,7 +437,7 @@ def test_malformed_update_is_refused_and_changes_nothing(board: Board, options: 
     before = everything(board)
     with refused("invalid_input") as caught:
         board.update(task.id, title="new", **options)
-    # what adds to a list or drops from it may be told as that list
+    # a field that adds to or drops from a list may be named as that list
     assert caught.value.details["field"] in (field, field.removeprefix("add_").removeprefix("drop_"))
     assert everything(board) == before
 

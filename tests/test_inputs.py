@@ -22,7 +22,7 @@ DEEP = "[" * 5_000 + "]" * 5_000
 
 
 def nested(levels: int) -> list[Any]:
-    """Return lists in lists, so many levels deep."""
+    """Return lists nested this many levels deep."""
     value: list[Any] = []
     for _ in range(levels - 1):
         value = [value]
@@ -221,7 +221,7 @@ def test_params_are_an_object(value: Any) -> None:
     assert caught.value.details["field"] == "params"
 
 
-# What the verbs make of it: refused by field, the board exactly as it was
+# The verbs refuse by field and leave the board unchanged
 
 BAD_VALUES: dict[str, list[Any]] = {
     "title": ["", "   ", "t" * 501, "a\x00b", "a\nb", "\ud800", None, 5],
@@ -254,7 +254,7 @@ BAD_VALUES: dict[str, list[Any]] = {
 need to show only that they pass a refusal on, under their own name of the field."""
 
 CLEARABLE = ("body", "queue", "priority")
-"""What an update may clear with null, while a new task cannot be made with one."""
+"""Fields that an update can clear with null, but that a new task cannot have as null."""
 
 
 @pytest.mark.parametrize("field", BAD_VALUES)
@@ -342,3 +342,31 @@ def test_names_that_stand_for_the_board_or_for_nobody_are_no_actors(board: Board
         board.comment(task.id, "lease expired", actor=Actor(name, "human"))
     assert caught.value.details["field"] == "actor"
     assert everything(board) == before
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("-5", -5), ("007", 7), ("9" * 18, 10**18 - 1)])
+def test_text_of_ascii_digits_is_a_whole_number(text: str, number: int) -> None:
+    assert inputs.whole_number(text, "limit") == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "--5", "+5", " 5", "5 ", "1_000", "5.0", "1e3", "\u0665", "\u00b2", "9" * 19]
+)
+def test_other_text_is_no_whole_number(text: str) -> None:
+    with refused("invalid_input") as caught:
+        inputs.whole_number(text, "limit")
+    assert caught.value.message == f"limit: not a whole number: {text!r}"
+    assert caught.value.details == {"field": "limit"}
+
+
+def test_hint_names_the_most_similar_word() -> None:
+    assert inputs.did_you_mean("clam", ("claim", "complete")) == "Did you mean 'claim'?"
+    assert inputs.did_you_mean("xyz", ("claim", "complete")) == ""
+    assert inputs.did_you_mean("claim" + "m" * 100_000, ("claim",)) == ""  # cut: comparing is quadratic
+
+
+def test_json_object_refuses_a_repeated_key_by_name() -> None:
+    assert inputs.json_object([("a", 1), ("b", 2)]) == {"a": 1, "b": 2}
+    with pytest.raises(inputs.RepeatedKey) as caught:
+        inputs.json_object([("a", 1), ("b", 2), ("b", 3), ("a", 4)])
+    assert caught.value.key == "b"

@@ -1,4 +1,4 @@
-"""Instants and lengths of time, as they are read and written."""
+"""Parse and print instants and durations."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_now_is_the_present_in_milliseconds() -> None:
     assert before - timedelta(milliseconds=1) <= found <= datetime.now(UTC)
 
 
-# Lengths of time
+# Durations
 
 
 @pytest.mark.parametrize(

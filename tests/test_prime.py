@@ -1,4 +1,4 @@
-"""`atb prime`: what an agent is told when it begins, and what the hooks of clients answer."""
+"""`atb prime`: the briefing of an agent, and what the hooks of clients answer."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_briefing_writes_nothing(board: Board) -> None:
 def test_briefing_costs_the_same_on_a_larger_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(briefing, "COUNTED", 20)
     monkeypatch.setattr(briefing, "LOOKED_AT", 20)
-    monkeypatch.setattr(Board, "attention", lambda _: {})  # a query of its own
+    monkeypatch.setattr(Board, "attention", lambda _: {})  # it has its own query
     steps = [steps_of_a_briefing(tmp_path / str(size), size) for size in (40, 160)]
     assert steps[1] < steps[0] * 1.3, steps
 
@@ -275,7 +275,7 @@ def test_wrong_name_is_refused_as_everywhere(terminal: Terminal) -> None:
 
 
 def hook(terminal: Terminal, name: str, client: str, asked: object, **environ: str) -> Any:
-    """Run a hook, which must succeed; return what it answers, ``None`` for nothing."""
+    """Run a hook, which must succeed; return its answer, or ``None``."""
     given = asked if isinstance(asked, (bytes, str)) else json.dumps(asked)
     answer = terminal.atb("prime", "--hook", name, "--client", client, stdin=given, **environ)
     assert answer.code == 0, answer
@@ -309,7 +309,7 @@ def test_session_start_tells_the_briefing_and_a_name_that_stays(terminal: Termin
     "ids",
     [
         ("1f0c22d9-2b0a-4a3e-9a53-6a1c2f9e5d77", "2f0c22d9-2b0a-4a3e-9a53-6a1c2f9e5d77"),
-        ("0199a213-81c0-7800-8aa1-bbab2a035a53", "0199a213-9b7e-7a10-9c4f-1f2e3d4c5b6a"),  # begun in one minute
+        ("0199a213-81c0-7800-8aa1-bbab2a035a53", "0199a213-9b7e-7a10-9c4f-1f2e3d4c5b6a"),  # started within one minute
     ],
 )
 def test_two_sessions_have_two_names(ids: tuple[str, str]) -> None:
@@ -336,7 +336,7 @@ def test_input_is_read_for_a_bounded_time_and_size(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(hooks, "INPUT_SECONDS", 0.01)
     reader, writer = os.pipe()
     with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as there:
-        assert hooks.read_input(stream) == {}  # nobody writes, nobody closes
+        assert hooks.read_input(stream) == {}  # nothing is written, and the pipe stays open
         there.write(b'{"session_id": "x"}')
         assert hooks.read_input(stream) == {"session_id": "x"}
         monkeypatch.setattr(hooks, "INPUT_BYTES", 4)

@@ -1,4 +1,4 @@
-"""The read side: list with every filter and order, show, events, agents, stats; none of it writes."""
+"""Reads: list with every filter and order, show, events, agents, stats; none of them writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ READS: dict[str, Callable[[Board], object]] = {
 def test_reads_write_nothing(board: Board, clock: Clock) -> None:
     held = bring_to(board, "running")
     board.add("later", not_before="2026-11-30T01:00:00Z")
-    clock.advance(minutes=30)  # there is a lease to take back and a task to promote
+    clock.advance(minutes=30)  # there is a lease to expire and a task to promote
     before = everything(board)
     for read in READS.values():
         read(board)
@@ -227,7 +227,7 @@ def test_paging_shows_each_task_once_while_the_board_changes(board: Board, clock
         if after is None:
             break
         clock.advance(seconds=5)
-        board.update(page.tasks[0].id, title="changed since")  # behind the cursor
+        board.update(page.tasks[0].id, title="changed since")  # before the cursor
         board.add("new", priority=2, due_at="2026-12-03")
     assert after is None
     assert len(seen) == len(set(seen))
@@ -285,7 +285,7 @@ def test_limit_of_a_list_includes_its_bounds(board: Board, limit: int) -> None:
 )
 def test_malformed_list_is_refused_by_field(board: Board, options: dict[str, Any], field: str) -> None:
     board.add("task")
-    if options == {"assignee": "a\n"}:  # spaces around a name are nothing, and a line break is one of them
+    if options == {"assignee": "a\n"}:  # spaces around a name are ignored, and a line break is one
         assert titles(board, **options) == []
         return
     with refused("invalid_input") as caught:

@@ -1,4 +1,4 @@
-"""What people alone may do: approve work, send it back, lift the need for approval."""
+"""What only people can do: approve work, reject it, remove the need for approval."""
 
 from __future__ import annotations
 

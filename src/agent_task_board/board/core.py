@@ -106,7 +106,7 @@ class Core:
         self.close()
 
     def back_up_before_migration(self) -> None:
-        """Run under the write lock before the schema of an older board changes; ``Board`` makes a backup here."""
+        """Run under the write lock before the schema of an older board changes; ``Board`` creates a backup here."""
 
     # Transactions
 

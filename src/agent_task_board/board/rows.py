@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..model import DERIVED, JSON_COLUMNS, JSON_KEYS, Task
+from ..model import DERIVED, JSON_COLUMNS, JSON_KEYS, LONG_KEYS, Task
 from .predicates import derive
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ LEAN_NAMES = tuple(
 )
 """The columns that a list reads."""
 
-NAMES = (*LEAN_NAMES, "body", "params", "result", "error", "lease_length")
+NAMES = (*LEAN_NAMES, *LONG_KEYS, "lease_length")
 """The columns of a full task."""
 
 _LISTED = dict.fromkeys(LEAN_NAMES) | {"blocked_by": f"{BLOCKED_BY} AS blocked_by"}

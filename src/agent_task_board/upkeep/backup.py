@@ -77,7 +77,7 @@ def before_migration(database: Database) -> None:
         _store(database.path, directory, f"before-schema-{SCHEMA_VERSION}", fill, instants.now())
     except Unusable as error:
         raise Unusable(
-            f"the backup before the migration failed: {error.message}",
+            f"cannot migrate the older schema: the backup before it failed: {error.message}",
             hint=error.hint,
         ) from error
 
