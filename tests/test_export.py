@@ -363,7 +363,7 @@ class Screen(io.StringIO):
 
 def test_progress_is_told_on_a_terminal_and_nowhere_else(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     file = terminal.write_json("t.json", [{"title": "t"}] * 2_000)
-    monkeypatch.setattr(transfer, "PATIENCE", -1)
+    monkeypatch.setattr(transfer, "PROGRESS_INTERVAL", -1)
     screens = []
     for words, screen in (
         (["import", file], Screen()),

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from ..model import TaskRow
 
 
+CYCLE_TASKS = 12
+"""Maximum number of tasks that a refusal names of a dependency cycle."""
+
+
 def actual(row: TaskRow) -> dict[str, Any]:
     """Return ``details.actual`` of a refusal: the state that the caller did not expect."""
     return {key: row[key] for key in ("status", "version", "claimed_by", "claimed_at", "lease_expires_at")}
@@ -70,8 +74,7 @@ def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
 
 
 def cycle(ids: Sequence[str]) -> str:
-    """Return the tasks along a cycle as "A waits for B waits for A", those in the middle of a long one left out."""
-    shown = list(ids)
-    if len(shown) > 12:
-        shown = [*shown[:6], f"({len(shown) - 12:,} more)", *shown[-6:]]
-    return " waits for ".join(shown)
+    """Return a dependency cycle as "A waits for B waits for A"; of a long one only the first tasks."""
+    if len(ids) <= CYCLE_TASKS + 1:
+        return " waits for ".join(ids)
+    return f"{' waits for '.join(ids[:CYCLE_TASKS])}, and {len(ids) - 1 - CYCLE_TASKS:,} more"

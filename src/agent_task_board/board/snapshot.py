@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SHOWN = 10_000
 """Tasks that a snapshot holds, at most."""
 
+SIZE = 32 * 1_048_576
+"""Characters of tasks in a snapshot, plus those of its last task; a snapshot that reaches it is truncated."""
+
 LEFT_OUT = ("body", "params", "result")
 """What a snapshot leaves out of a task."""
 
@@ -78,14 +81,16 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
         unfinished = sum(count for status, count in counts.items() if status not in FINAL)
         order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
         tasks: list[str] = []
+        left = SIZE
         for chosen in (_UNFINISHED.format(order=order), _FINISHED):
-            tasks += [
-                row[0]
-                for row in tx.execute(
-                    f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
-                    {"now": tx.now, "left": SHOWN - len(tasks)},
-                )
-            ]
+            rows = tx.execute(
+                f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
+                {"now": tx.now, "left": SHOWN - len(tasks)},
+            )
+            while left > 0 and (row := rows.fetchone()):
+                tasks.append(row[0])
+                left -= len(row[0])
+            rows.close()  # an open cursor would keep the read transaction open
         since, until = _instants_around(tx)
     head = {
         "counts": counts,
