@@ -1,4 +1,4 @@
-"""Taking everything out: what the file holds, that it appears whole or not at all, and what the command answers."""
+"""Export: what the file holds, that it appears complete or not at all, and what the command answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from agent_task_board import Board
 from agent_task_board.cli import transfer
+from agent_task_board.transfer import export as transfer_export
 from tests.command_line import EXIT_CODES, TASK_KEYS, Terminal, program
 from tests.dying import trace_statements
 from tests.processes import Stage, contents, exit_code, in_fork
@@ -83,18 +86,14 @@ def test_empty_board_and_missing_board_give_an_empty_document(tmp_path: Path, bo
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_export_is_one_view_of_the_board(tmp_path: Path) -> None:
+def test_export_is_one_view_of_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task added while the export is written is in no part of it."""
     board, other = open_board(tmp_path / "data"), open_board(tmp_path / "data")
     board.add("first")
-
-    class File(io.BytesIO):
-        def write(self, content: Any, /) -> int:
-            other.add("added meanwhile")
-            return super().write(content)
-
-    file = File()
-    assert board.export(file) == {"tasks": 1, "events": 1}
+    monkeypatch.setattr(transfer_export, "PROGRESS_INTERVAL", 1)
+    file = io.BytesIO()
+    counts = board.export(file, progress=lambda _: other.add("added meanwhile"))
+    assert counts == {"tasks": 1, "events": 1}
     document = json.loads(file.getvalue())
     assert len(document["tasks"]) == len(document["events"]) == 1
     assert len(other.list_tasks().tasks) > 1
@@ -182,6 +181,40 @@ def test_full_disk_leaves_nothing_behind(board: Board, small: Disk) -> None:
         board.export(small.path / "board.json")
     assert "space" in caught.value.hint
     assert list(small.path.iterdir()) == []
+
+
+def test_export_without_room_for_temporary_files_prints_one_error(terminal: Terminal, small: Disk) -> None:
+    board = open_board(terminal.directory / "data")
+    for _ in range(3):
+        board.add("task", body="x" * 100_000, params={"x": "x" * 900_000})
+    board.close()
+    for words in (["export"], ["export", "--format", "csv"]):
+        answer = terminal.process(*words, SQLITE_TMPDIR=str(small.path))
+        assert answer.error["code"] == "unusable"
+        assert "SQLITE_TMPDIR" in answer.error["hint"]
+    assert list(small.path.iterdir()) == []
+
+
+def test_export_that_fails_in_the_middle_prints_one_error(terminal: Terminal) -> None:
+    board = open_board(terminal.directory / "data")
+    board.import_tasks([{"title": f"task {number}", "body": "x" * 5_000} for number in range(600)])
+    board.close()
+    with closing(sqlite3.connect(terminal.directory / "data" / "tasks.db")) as connection:
+        connection.execute("UPDATE task SET params = '{' WHERE seq = 600")
+        connection.commit()
+    answer = terminal.process("export")
+    assert json.loads(answer.out)["ok"] is False
+
+
+def test_lack_of_memory_is_unusable(board: Board, tmp_path: Path) -> None:
+    class File(io.BytesIO):
+        def write(self, content: Any, /) -> int:
+            raise MemoryError
+
+    board.add("task")
+    with refused("unusable") as caught:
+        board.export(File())
+    assert "memory" in caught.value.message
 
 
 def test_import_without_room_for_temporary_files_changes_nothing(terminal: Terminal, small: Disk) -> None:
@@ -354,6 +387,24 @@ def test_reader_that_has_seen_enough_ends_an_export_quietly(terminal: Terminal) 
             process.stdout.close()
             assert process.wait(60) == 0
             assert process.stderr.read() == b""
+
+
+def test_reader_that_stops_keeps_no_read_transaction_open(terminal: Terminal) -> None:
+    """Else the write-ahead log could not be reset, and would grow for as long as the reader sleeps."""
+    board = open_board(terminal.directory / "data")
+    board.import_tasks([{"title": f"task {number}", "body": "x" * 10_000} for number in range(600)])
+    for words in (["export"], ["export", "--format", "csv"]):
+        with subprocess.Popen(
+            [*program(None), *words], cwd=terminal.directory, env=terminal.environ, stdout=subprocess.PIPE
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            process.stdout.read(10)  # it writes, and soon waits: a pipe takes no more than 1 MiB
+            board.add("while the reader sleeps")
+            with closing(sqlite3.connect(board.path)) as connection:
+                blocked, *_ = connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            process.stdout.close()
+        assert blocked == 0
+    board.close()
 
 
 class Screen(io.StringIO):

@@ -1,4 +1,4 @@
-"""The work of import, export, archive, doctor and migration: no query scans a table once per row of another one.
+"""How work and memory grow: no query scans a table once per row of another one, and no answer outgrows its limit.
 
 Every statement that these run is explained when it first runs, and the instructions of SQLite's virtual machine are
 counted: with twice the tasks there may be about twice as many.
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board
+from agent_task_board.board import queries, snapshot
 from agent_task_board.storage import db
 from tests.old_boards import turn_into_schema_1
 from tests.support import MARIA, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 FEW, MANY = 600, 1_200
@@ -52,34 +53,44 @@ class Statements:
 
     def record(self, connection: sqlite3.Connection, sql: str, parameters: Any) -> None:
         self.runs[sql] += 1
-        if sql not in self.plans and sql.split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"):
+        if sql not in self.plans and sql.split(maxsplit=1)[0] in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"):
             found = sqlite3.Connection.execute(connection, f"EXPLAIN QUERY PLAN {sql}", parameters)
             self.plans[sql] = [(row[0], row[1], row[3]) for row in found.fetchall()]
 
 
+class Recorder:
+    """Where every connection records what it runs."""
+
+    def __init__(self) -> None:
+        self.statements = Statements()
+
+    def count_work(self) -> int:
+        return self.statements.count_work()
+
+
 @pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """Record what every connection that is opened from now on runs."""
-    seen = [Statements()]
+    recorder = Recorder()
 
     class Recorded(sqlite3.Connection):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            self.set_progress_handler(seen[0].count_work, INSTRUCTIONS)
+            self.set_progress_handler(recorder.count_work, INSTRUCTIONS)
 
         def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-            seen[0].record(self, sql, parameters)
+            recorder.statements.record(self, sql, parameters)
             return super().execute(sql, parameters)
 
         def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
             rows = list(parameters)
             if rows:
-                seen[0].record(self, sql, rows[0])
+                recorder.statements.record(self, sql, rows[0])
             return super().executemany(sql, rows)
 
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, **options, factory=Recorded))
-    yield seen[0]
+    return recorder
 
 
 def document(count: int, *, cycle: bool = False) -> io.BytesIO:
@@ -87,8 +98,9 @@ def document(count: int, *, cycle: bool = False) -> io.BytesIO:
     ids = [f"01ARZ3NDEKTSV4RRFFQ6{number:06}" for number in range(count)]
     tasks: list[dict[str, Any]] = []
     for number, id_ in enumerate(ids):
+        at = f"2026-11-30T00:{number // 60 % 60:02}:{number % 60:02}Z"
         task = {"id": id_, "title": f"t{number}", "dedupe_key": f"k{number}", "assignee": f"agent {number}",
-                "schedule_id": "s", "occurrence_at": f"2026-11-30T00:{number // 60 % 60:02}:{number % 60:02}Z"}  # fmt: skip
+                "schedule_id": "s", "occurrence_at": at}  # fmt: skip
         before = ids[number - 1] if number or cycle else None
         tasks.append({**task, "blocked_by": [] if before is None else [before]})
         if number % 3 == 0 and not cycle:
@@ -240,15 +252,13 @@ RUNS = (
 
 
 def measure(
-    statements: Statements, run: Callable[[Path, int], Callable[[], object]], place: Path, count: int
+    recorder: Recorder, run: Callable[[Path, int], Callable[[], object]], place: Path, count: int
 ) -> Statements:
     """Run something for so many tasks; return what it ran."""
     act = run(place, count)
-    statements.__init__()  # type: ignore[misc]
+    recorder.statements = Statements()
     act()
-    copy = Statements()
-    copy.runs, copy.plans, copy.work = statements.runs, statements.plans, statements.work
-    return copy
+    return recorder.statements
 
 
 def repeated_scans(plan: list[tuple[int, int, str]], *, is_repeated: bool) -> list[str]:
@@ -272,10 +282,10 @@ def repeated_scans(plan: list[tuple[int, int, str]], *, is_repeated: bool) -> li
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.__name__.removeprefix("run_"))
 def test_no_work_grows_with_the_square_of_the_tasks(
-    statements: Statements, tmp_path: Path, run: Callable[[Path, int], Callable[[], object]]
+    recorder: Recorder, tmp_path: Path, run: Callable[[Path, int], Callable[[], object]]
 ) -> None:
-    few = measure(statements, run, tmp_path / "few", FEW)
-    many = measure(statements, run, tmp_path / "many", MANY)
+    few = measure(recorder, run, tmp_path / "few", FEW)
+    many = measure(recorder, run, tmp_path / "many", MANY)
     assert few.work > 100, "nothing was counted"
     assert many.plans
     # A statement that runs once per task must not read a whole table; one that runs once may.
@@ -316,6 +326,73 @@ def test_triggers_read_no_whole_table(tmp_path: Path) -> None:
                     assert repeated_scans(rows, is_repeated=True) == [], (name, statement)
                     checked += 1
     assert checked > 10
+
+
+# Answers
+
+
+def test_list_of_long_tasks_is_cut_into_pages_that_together_hold_all(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        board.add(f"t{number}", body="x" * 1_000, priority=number % 3)
+    monkeypatch.setattr(queries, "PAGE_SIZE", 2_500)
+    for order in ("age", "priority"):
+        expected = [task.id for task in board.list_tasks(order=order).tasks]
+        after: str | None = None
+        found: list[str] = []
+        sizes: list[int] = []
+        while not sizes or after:
+            page = board.list_tasks(order=order, full=True, after=after)
+            found += [task.id for task in page.tasks]
+            sizes.append(len(page.tasks))
+            after = page.next
+        assert (found, sizes) == (expected, [3, 3, 3, 3])
+    assert len(board.list_tasks(full=True, limit=2).tasks) == 2
+    assert len(board.list_tasks().tasks) == 12
+
+
+def test_pages_of_long_events_hold_all_in_both_directions(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = board.add("t").task.id
+    for _ in range(7):
+        board.comment(task, "x" * 1_000)
+    everything = board.events()["events"]
+    monkeypatch.setattr(queries, "PAGE_SIZE", 2_500)
+    found, after = [], 0
+    while (page := board.events(after=after))["events"]:
+        assert len(page["events"]) <= 4
+        found += page["events"]
+        after = page["next"]
+    assert found == everything
+    back, before = [], 0
+    while True:
+        page = board.events(before=before)
+        back += page["events"]
+        before = page["next"]
+        if not before:
+            break
+    assert back == everything[::-1]
+
+
+def test_snapshot_of_long_tasks_is_truncated_and_shows_those_at_work(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        board.add(f"t{number}", tags=[f"{number}-{tag}" for tag in range(10)])
+    last = board.add("the last").task.id
+    board.claim("ada", task=last)
+    whole = json.loads(board.snapshot().text)
+    assert not whole["truncated"]
+    monkeypatch.setattr(snapshot, "SIZE", 5_000)
+    board.comment(last, "changes the board")
+    cut = json.loads(board.snapshot().text)
+    assert cut["truncated"]
+    assert 2 < len(cut["tasks"]) < 10
+    assert cut["tasks"][0]["id"] == last
+    assert cut["counts"] == whole["counts"]
+
+
+# The check itself
 
 
 def test_a_scan_in_a_loop_is_found() -> None:

@@ -277,6 +277,11 @@ def schedule(**fields: Any) -> Document:
             "attempts[1]",
             "number",
         ),
+        (
+            {"attempts": [whole()["attempts"][0], {**whole()["attempts"][0], "number": 2}]},
+            "attempts[1]",
+            "fence",
+        ),
         ({"events": None}, None, "events"),
         ({"events": ["x"]}, "events[0]", None),
         (event(task_id=C), "events[0]", "task_id"),
@@ -335,6 +340,13 @@ def test_an_event_of_a_file_is_kept_and_an_imported_one_tells_the_rest(board: Bo
     assert board.doctor()["healthy"]
 
 
+def test_fence_of_a_task_is_raised_to_that_of_its_latest_attempt(board: Board) -> None:
+    bring(board, whole(**attempt(fence=7)))
+    assert board.show(A)["task"]["fence"] == 7
+    assert last_event(board, A)["data"]["changes"]["fence"] == {"from": 0, "to": 7}
+    assert board.doctor()["healthy"]
+
+
 def test_members_of_a_file_may_stand_in_any_order(board: Board) -> None:
     document = dict(reversed(whole(archived=[{"task_id": A, "archived_at": LATER}], schedules=[schedule()]).items()))
     assert bring(board, document).to_dict() == {"imported": 2, "skipped": 0}
@@ -356,7 +368,7 @@ def test_remarks_beside_a_history_are_in_it_already(board: Board) -> None:
     assert board.show(A)["comments"] == []
 
 
-def test_what_belongs_to_a_task_passed_over_is_passed_over_with_it(board: Board) -> None:
+def test_what_belongs_to_a_skipped_task_is_skipped_with_it(board: Board) -> None:
     board.import_tasks([{"id": A, "title": "mine"}])
     before = everything(board)
     assert bring(board, whole(**comment())).to_dict() == {"imported": 1, "skipped": 1}
@@ -366,7 +378,7 @@ def test_what_belongs_to_a_task_passed_over_is_passed_over_with_it(board: Board)
     assert [agent["name"] for agent in board.agents()] == []
 
 
-def test_an_occurrence_that_is_there_already_is_passed_over(board: Board) -> None:
+def test_an_existing_occurrence_is_skipped(board: Board) -> None:
     one = {"title": "t", "schedule_id": "s", "occurrence_at": AT}
     board.import_tasks([{**one, "id": A, "status": "done"}])
     done = board.import_tasks([{**one, "id": B}, {"title": "u", "id": C, "blocked_by": [B]}, {**one, "title": "again"}])
@@ -375,7 +387,7 @@ def test_an_occurrence_that_is_there_already_is_passed_over(board: Board) -> Non
     assert len(done.warnings) == 1
 
 
-def test_a_schedule_that_is_there_already_is_passed_over_and_that_is_said(board: Board) -> None:
+def test_an_existing_schedule_is_skipped_with_a_warning(board: Board) -> None:
     board.add_schedule("DAILY", cron="0 9 * * *", zone="UTC", task={"title": "x"})
     before = everything(board)["schedule"]
     done = bring(board, {"tasks": [], "schedules": [schedule(), schedule(id=B, name="weekly", paused=True)]})
@@ -385,7 +397,7 @@ def test_a_schedule_that_is_there_already_is_passed_over_and_that_is_said(board:
     assert board.schedule("weekly")["paused"] is True
 
 
-def test_an_unknown_member_is_left_out_and_that_is_said(board: Board) -> None:
+def test_an_unknown_member_is_ignored_with_a_warning(board: Board) -> None:
     done = bring(board, {"tasks": [{"title": "t"}], "event": []})
     assert done.imported == 1
     assert len(done.warnings) == 1
@@ -507,6 +519,35 @@ ON_LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="n
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     small, large = memory_of_a_round(tmp_path, 200), memory_of_a_round(tmp_path, 4_000)
     assert large < small + 12 * 1024  # the file alone is 5 MB, and its objects are ten times that
+
+
+LARGE_ROWS = """
+import io, sys
+from agent_task_board import Board
+board = Board(sys.argv[1])
+for number in range(int(sys.argv[2])):
+    board.add("t", params={"x": "x" * 1_000_000})
+with open("/dev/null", "wb") as out:
+    board.export(out)
+    board.export(out, file_format="csv")
+board.export(sys.argv[3])
+with open(sys.argv[3], "rb") as file:
+    Board(sys.argv[1] + "-copy").import_tasks(file)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@ON_LINUX
+def test_memory_does_not_grow_with_the_size_of_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for count in (4, 60):
+        done = subprocess.run(
+            [sys.executable, "-c", LARGE_ROWS, str(tmp_path / f"board{count}"), str(count), str(tmp_path / "out")],
+            capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout))
+    assert peaks[1] < peaks[0] + 16 * 1024  # sixty rows have 60 MB
 
 
 @pytest.mark.soak
