@@ -256,9 +256,10 @@ def measure(
 ) -> Statements:
     """Run something for so many tasks; return what it ran."""
     act = run(place, count)
-    recorder.statements = Statements()
+    recorder.statements = found = Statements()
     act()
-    return recorder.statements
+    recorder.statements = Statements()
+    return found
 
 
 def repeated_scans(plan: list[tuple[int, int, str]], *, is_repeated: bool) -> list[str]:

@@ -69,6 +69,7 @@ def import_tasks(
         merger = Merger(staging)
         if dry_run or staging.is_separate or staging.may_have_cycle:
             # Find out without a lock what would be refused, and before a board is created.
+            # The end of the read transaction rolls back what the check wrote to the staging tables.
             with staging.board.read() as connection:
                 staging.move_to(connection)
                 outcome.imported, outcome.skipped = merger.check(connection, core.new_id)

@@ -35,7 +35,6 @@ class Merger:
 
     def __init__(self, staging: Staging) -> None:
         self._may_have_cycle = staging.may_have_cycle
-        self._was_checked = False
         self.warnings: list[str] = []
         """The differences from the file that the latest check found."""
 
@@ -46,8 +45,6 @@ class Merger:
             InvalidInput: an unknown dependency, or a dependency cycle.
         """
         self.warnings = []
-        changed = self._reset(connection) if self._was_checked else set()
-        self._was_checked = True
         connection.execute(
             "UPDATE staged_agent SET name = coalesce((SELECT name FROM agent WHERE key = staged_agent.key), written)"
         )
@@ -64,7 +61,7 @@ class Merger:
             {"base": base},
         )
         redirected = self._redirect(connection)
-        changed |= redirected | self._resolve(connection)
+        changed = redirected | self._resolve(connection)
         # The file's own dependencies were searched for a cycle before; only a redirected one can add another.
         if self._may_have_cycle or redirected:
             _refuse_cycle(connection, base)
@@ -74,20 +71,6 @@ class Merger:
             "SELECT coalesce(sum(skipped = 0), 0), count(*) FROM staged_key"
         ).fetchone()
         return imported, total - imported
-
-    @staticmethod
-    def _reset(connection: db.Connection) -> set[int]:
-        """Undo an earlier check, since the board may have changed; return the tasks whose dependencies it changed."""
-        connection.execute("UPDATE staged_key SET skipped = 0, existing_id = NULL WHERE skipped")
-        connection.execute("UPDATE staged_schedule SET skipped = 0")
-        rows = connection.execute(
-            """
-            UPDATE staged_dependency SET id = coalesce(original_id, id), original_id = NULL, dropped = 0
-             WHERE original_id IS NOT NULL OR dropped
-            RETURNING position
-            """
-        ).fetchall()
-        return {row[0] for row in rows}
 
     @staticmethod
     def _redirect(connection: db.Connection) -> set[int]:
