@@ -117,7 +117,7 @@ def test_options_are_checked(board: Board, options: Any) -> None:
 # A file
 
 
-def test_file_is_whole_and_for_this_user_alone_and_replaces_another(board: Board, tmp_path: Path) -> None:
+def test_file_is_complete_private_and_replaces_another(board: Board, tmp_path: Path) -> None:
     board.add("task")
     path = tmp_path / "board.json"
     path.write_text("older")
@@ -239,12 +239,12 @@ def test_export_waits_for_no_writer_and_stops_none(tmp_path: Path) -> None:
 # Killed
 
 
-def export_and_die(step: int, directory: str, target: str, told: int) -> None:
+def export_and_die(step: int, directory: str, target: str, pipe: int) -> None:
     """Export, and kill this process just before its step of that number."""
     steps = count()
 
     def begin(what: str) -> None:
-        os.write(told, what.encode(errors="replace").split(b"\n")[0] + b"\n")
+        os.write(pipe, what.encode(errors="replace").split(b"\n")[0] + b"\n")
         if next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -316,7 +316,7 @@ def test_command_prints_the_document_inside_the_envelope_and_import_takes_it_bac
     assert terminal.data("show", id_, "--data-dir", "copy")["task"]["status"] == "queued"
 
 
-def test_command_writes_a_file_and_tells_its_path_and_counts(terminal: Terminal) -> None:
+def test_command_writes_a_file_and_returns_its_path_and_counts(terminal: Terminal) -> None:
     terminal.add("=1+1")
     data = terminal.data("export", "--output", "board.json")
     assert data == {"path": str(terminal.directory / "board.json"), "tasks": 1, "events": 1}
@@ -330,7 +330,7 @@ def test_command_writes_a_file_and_tells_its_path_and_counts(terminal: Terminal)
         assert terminal.data("list", "--data-dir", file[:3])["tasks"][0]["title"] == "=1+1"
 
 
-def test_format_that_is_named_wins_over_that_of_the_name(terminal: Terminal) -> None:
+def test_format_option_wins_over_the_file_name(terminal: Terminal) -> None:
     terminal.add()
     terminal.data("export", "--output", "tasks.csv", "--format", "json")
     assert json.loads((terminal.directory / "tasks.csv").read_bytes())["tasks"]
@@ -340,7 +340,7 @@ def test_format_that_is_named_wins_over_that_of_the_name(terminal: Terminal) -> 
     assert terminal.data("import", "tasks.txt", "--format", "csv")["skipped"] == 1
 
 
-def test_table_goes_raw_to_standard_output(terminal: Terminal) -> None:
+def test_csv_on_standard_output_has_no_envelope(terminal: Terminal) -> None:
     terminal.add("ü")
     for words in (["export", "--format", "csv", "--utf8"], ["export", "--format=csv", "--utf8", "--quiet"]):
         answer = terminal.atb(*words)
@@ -353,7 +353,7 @@ def test_table_goes_raw_to_standard_output(terminal: Terminal) -> None:
         terminal.refused("invalid_input", *words)
 
 
-def test_missing_board_is_said_in_the_warnings(terminal: Terminal) -> None:
+def test_missing_board_is_a_warning(terminal: Terminal) -> None:
     answer = terminal.atb("export")
     assert answer.data["tasks"] == []
     assert str(terminal.directory / "data") in answer.warnings[0]
@@ -363,7 +363,7 @@ def test_missing_board_is_said_in_the_warnings(terminal: Terminal) -> None:
     assert terminal.files() == {"t.json"}
 
 
-def test_a_board_that_is_none_is_refused_by_one_envelope(terminal: Terminal) -> None:
+def test_file_that_is_not_a_board_is_refused_with_one_envelope(terminal: Terminal) -> None:
     (terminal.directory / "data").mkdir()
     terminal.write("data/tasks.db", "This is a shopping list, long enough to have a header. " * 40)
     for words in (["export"], ["export", "--format", "csv"], ["export", "--output", "x"]):
@@ -372,7 +372,7 @@ def test_a_board_that_is_none_is_refused_by_one_envelope(terminal: Terminal) -> 
     assert not (terminal.directory / "x").exists()
 
 
-def test_reader_that_has_seen_enough_ends_an_export_quietly(terminal: Terminal) -> None:
+def test_export_ends_quietly_when_its_reader_closes_the_pipe(terminal: Terminal) -> None:
     board = open_board(terminal.directory / "data")
     board.import_tasks([{"title": f"task {number}", "body": "x" * 1_000} for number in range(500)])
     board.close()
@@ -412,7 +412,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_progress_is_told_on_a_terminal_and_nowhere_else(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     file = terminal.write_json("t.json", [{"title": "t"}] * 2_000)
     monkeypatch.setattr(transfer, "PROGRESS_INTERVAL", -1)
     screens = []
@@ -450,7 +450,7 @@ def test_file_that_cannot_be_read_is_refused(terminal: Terminal, words: list[str
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no file that is always full")
-def test_standard_output_that_is_full_is_said_without_a_traceback(tmp_path: Path) -> None:
+def test_full_standard_output_is_unusable_without_a_traceback(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.atb("add", "a task")
     for words in (["export"], ["export", "--format", "csv"]):
