@@ -13,19 +13,23 @@ from .rows import COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from ..model import Attempt, Event, EventPage, Link, Task, TaskDetails
-    from ..storage.db import Row
+    from ..storage.db import Cursor, Row
     from .core import Transaction
 
 LIST_LIMIT = 100_000
 EVENT_LIMIT = 10_000
 SEARCH = 500
+PAGE_SIZE = 32 * 1_048_576
+"""Characters of long values in one page, plus those of its last entry; a page that reaches it ends early."""
 
 UNFINISHED = frozenset(STATUSES) - frozenset(FINAL)
 
+_LONG = ("tags", "blocked_by", "artifacts", "body", "params", "result", "error")
+"""The columns of a task that can be long."""
 _NEVER = "9999-12-31T23:59:59.999+00:00"
 _ORDERS = {
     "age": ("seq", "seq", "seq > :seq"),
@@ -131,20 +135,21 @@ class Queries(Core):
             if claimed_by is not None:
                 name = inputs.agent_name(claimed_by, "claimed_by")
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
-            rows = tx.execute(
-                f"""
-                SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
-                 WHERE {found.sql}
-                 ORDER BY {ordering}
-                 LIMIT :limit
-                """,
-                {**found.values, "now": tx.now, "limit": limit + 1},
-            ).fetchall()
-        following = None
-        if len(rows) > limit:
-            rows.pop()
-            following = f"{order}~{rows[-1]['key']}~{rows[-1]['seq']}"
-        columns = (*(NAMES if full else LEAN_NAMES), "key")
+            columns = (*(NAMES if full else LEAN_NAMES), "key")
+            rows, has_more = _page(
+                tx.execute(
+                    f"""
+                    SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
+                     WHERE {found.sql}
+                     ORDER BY {ordering}
+                     LIMIT :limit
+                    """,
+                    {**found.values, "now": tx.now, "limit": limit + 1},
+                ),
+                limit,
+                [columns.index(name) for name in _LONG if name in columns],
+            )
+        following = f"{order}~{rows[-1]['key']}~{rows[-1]['seq']}" if has_more else None
         return TaskPage([to_task(dict(zip(columns, row, strict=True)), tx.now) for row in rows], following)
 
     def show(self, task: str) -> TaskDetails:
@@ -173,7 +178,12 @@ class Queries(Core):
                     "JOIN dependency ON task.seq = task_seq WHERE depends_on_seq = ? ORDER BY task.seq",
                     seq,
                 ),
-                "comments": list(_events(tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,))),
+                "comments": [
+                    _event(event)
+                    for event in _select_events(
+                        tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,)
+                    )
+                ],
             }
             if row["archived_at"] is not None:
                 found["archived_at"] = row["archived_at"]
@@ -203,10 +213,13 @@ class Queries(Core):
         with self.read() as tx:
             if task is not None:
                 where, values = f"event.task_seq = ? AND {where}", [tx.find(task)["seq"], *values]
-            found = list(_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit)))
+            rows, has_more = _page(
+                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [6]
+            )
+            found = [_event(row) for row in rows]
         if before is None:
             return {"events": found, "next": found[-1]["seq"] if found else after}
-        return {"events": found, "next": found[-1]["seq"] if len(found) == limit else 0}
+        return {"events": found, "next": found[-1]["seq"] if has_more else 0}
 
     def revision(self) -> int:
         """Return the board's revision, which grows with every write to any task."""
@@ -265,21 +278,37 @@ def _links(tx: Transaction, where: str, seq: int) -> list[Link]:
     ]
 
 
-def _events(tx: Transaction, where: str, values: Sequence[Any]) -> Iterator[Event]:
-    for row in tx.execute(
+def _page(rows: Cursor, limit: int, long: Sequence[int]) -> tuple[list[Row], bool]:
+    """Return at most ``limit`` rows, fewer if ``long`` columns reach ``PAGE_SIZE``, and whether there are more."""
+    page: list[Row] = []
+    size = 0
+    for row in rows:
+        if len(page) == limit or size > PAGE_SIZE:
+            rows.close()  # an open cursor would keep the read transaction open
+            return page, True
+        page.append(row)
+        size += sum(len(row[column] or "") for column in long)
+    return page, False
+
+
+def _select_events(tx: Transaction, where: str, values: Sequence[Any]) -> Cursor:
+    return tx.execute(
         f"""
         SELECT event.seq, task.id AS task_id, kind, actor, actor_kind, at, data
           FROM event JOIN task ON task.seq = event.task_seq
          WHERE {where}
         """,
         values,
-    ):
-        yield {
-            "seq": row["seq"],
-            "task_id": row["task_id"],
-            "kind": row["kind"],
-            "actor": row["actor"],
-            "actor_kind": row["actor_kind"],
-            "at": row["at"],
-            "data": json.loads(row["data"]),
-        }
+    )
+
+
+def _event(row: Row) -> Event:
+    return {
+        "seq": row["seq"],
+        "task_id": row["task_id"],
+        "kind": row["kind"],
+        "actor": row["actor"],
+        "actor_kind": row["actor_kind"],
+        "at": row["at"],
+        "data": json.loads(row["data"]),
+    }

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from ..model import TaskRow
 
 
+CYCLE_TASKS = 12
+"""The most tasks of a dependency cycle that a refusal names."""
+
+
 def actual(row: TaskRow) -> dict[str, Any]:
     """Return ``details.actual`` of a refusal: the state of the task."""
     return {key: row[key] for key in ("status", "version", "claimed_by", "claimed_at", "lease_expires_at")}
@@ -70,8 +74,7 @@ def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
 
 
 def cycle(ids: Sequence[str]) -> str:
-    """Return a cycle as "A waits for B waits for A"; the middle of a long one is left out."""
-    shown = list(ids)
-    if len(shown) > 12:
-        shown = [*shown[:6], f"({len(shown) - 12:,} more)", *shown[-6:]]
-    return " waits for ".join(shown)
+    """Return a dependency cycle as "A waits for B waits for A"; of a long one only the first tasks."""
+    if len(ids) <= CYCLE_TASKS + 1:
+        return " waits for ".join(ids)
+    return f"{' waits for '.join(ids[:CYCLE_TASKS])}, and {len(ids) - 1 - CYCLE_TASKS:,} more"

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SHOWN = 10_000
 """The most tasks in a snapshot."""
 
+SIZE = 32 * 1_048_576
+"""Characters of the tasks in a snapshot, besides those of its last task; a snapshot that reaches it is truncated."""
+
 LEFT_OUT = ("body", "params", "result")
 """The keys of a task that a snapshot leaves out."""
 
@@ -77,15 +80,10 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
             counts[status] = count
         unfinished = sum(count for status, count in counts.items() if status not in FINAL)
         order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting all would double the cost
-        tasks: list[str] = []
-        for chosen in (_UNFINISHED.format(order=order), _FINISHED):
-            tasks += [
-                row[0]
-                for row in tx.execute(
-                    f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
-                    {"now": tx.now, "left": SHOWN - len(tasks)},
-                )
-            ]
+        tasks = _select(tx, _UNFINISHED.format(order=order), [])
+        if len(tasks) < min(unfinished, SHOWN):  # too large: choose which of them to show
+            tasks = _select(tx, _UNFINISHED.format(order=_FIRST_OF_MANY), [])
+        tasks = _select(tx, _FINISHED, tasks)
         since, until = _instants_around(tx)
     head = {
         "counts": counts,
@@ -95,6 +93,20 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
     }
     text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
     return Snapshot(text, revision, since, until, file)
+
+
+def _select(tx: Transaction, chosen: str, tasks: list[str]) -> list[str]:
+    """Return tasks as JSON, followed by the chosen ones, as many as fit."""
+    left = SIZE - sum(map(len, tasks))
+    rows = tx.execute(
+        f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
+        {"now": tx.now, "left": SHOWN - len(tasks)},
+    )
+    while left > 0 and (row := rows.fetchone()):
+        tasks.append(row[0])
+        left -= len(row[0])
+    rows.close()  # an open cursor would keep the read transaction open
+    return tasks
 
 
 def _instants_around(tx: Transaction) -> tuple[int, int | None]:

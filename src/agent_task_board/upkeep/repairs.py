@@ -41,9 +41,11 @@ def _fix_counters(checkup: Checkup) -> list[str]:
         agents = tx.execute(
             f"""
             UPDATE agent
-               SET (completed, failed, expired) =
-                   (SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(expired), 0)
-                      FROM ({ATTEMPTS_BY_OUTCOME}) AS seen WHERE seen.agent = name)
+               SET completed = counted.completed, failed = counted.failed, expired = counted.expired
+              FROM (SELECT key, coalesce(seen.completed, 0) AS completed, coalesce(seen.failed, 0) AS failed,
+                           coalesce(seen.expired, 0) AS expired
+                      FROM agent LEFT JOIN ({ATTEMPTS_BY_OUTCOME}) AS seen ON seen.agent = name) AS counted
+             WHERE counted.key = agent.key
             RETURNING key
             """
         ).fetchall()
