@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .. import inputs
 from ..errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -111,11 +112,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole_number(text: str) -> int:
-    """Return the integer written in plain ASCII digits."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise argparse.ArgumentTypeError(f"not a whole number: {text[:60]!r}")
-    return int(text)
+    """Return the integer that a text spells, as an argument's type."""
+    try:
+        return inputs.whole_number(text, "")
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(error.message.removeprefix(": ")) from None
 
 
 class _Page(argparse.RawDescriptionHelpFormatter):

@@ -237,7 +237,7 @@ class Transport:
         """Deliver the message in a line, or refuse it."""
         try:
             message = _loads(line)
-        except _DuplicateKey as error:
+        except inputs.RepeatedKey as error:
             return self._refuse(types.INVALID_REQUEST, str(error), _id_of(_loads(line, allow_duplicates=True)))
         except RecursionError:
             return self._refuse(types.PARSE_ERROR, "nested too deeply", _id_in(line))
@@ -314,10 +314,6 @@ class Transport:
             self._channel.exit(0)
 
 
-class _DuplicateKey(ValueError):
-    """An object has a duplicate key."""
-
-
 class _InvalidMessage(InvalidInput):
     """A message violates the protocol."""
 
@@ -342,13 +338,7 @@ def end_on_signals(end: Callable[[int], object]) -> None:
 
 def _loads(line: bytes, *, allow_duplicates: bool = False) -> Any:
     """Parse JSON; numbers out of range stay out of range, so that a later check can refuse the field by name."""
-
-    def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs) and not allow_duplicates:
-            raise _DuplicateKey("an object has a duplicate key")
-        return found
-
+    to_object = dict if allow_duplicates else inputs.json_object
     # int() raises a different error for thousands of digits; 25 digits already exceed 64 bits.
     return json.loads(line.decode(), object_pairs_hook=to_object, parse_int=lambda digits: int(digits[:25]))
 

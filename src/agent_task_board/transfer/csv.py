@@ -109,10 +109,10 @@ def _columns(header: list[str]) -> list[str]:
 
 def _value(key: str, cell: str, line: int) -> Any:
     if key in NUMBERS:
-        digits = cell.strip().removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-            raise _refuse(line, f"{key}: not a whole number: {cell[:60]!r}", field=key)
-        return int(cell)
+        try:
+            return inputs.whole_number(cell.strip(), key)
+        except InvalidInput as error:
+            raise _refuse(line, error.message, field=key) from None
     if key in FLAGS:
         if cell.strip().lower() not in ("true", "false"):  # spreadsheets write them in capitals
             raise _refuse(line, f"{key}: must be true or false: {cell[:60]!r}", field=key)

@@ -138,13 +138,6 @@ class _NotObvious(Exception):
     """The fast reader leaves this value to the strict one."""
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _NotObvious
-    return found
-
-
 def _short_integer(digits: str) -> int:
     if len(digits) > 18:
         raise _NotObvious
@@ -163,7 +156,7 @@ def _refuse_constant(_: str) -> Any:
 
 
 _FAST = json.JSONDecoder(
-    object_pairs_hook=_unique_keys,
+    object_pairs_hook=inputs.json_object,
     parse_int=_short_integer,
     parse_float=_finite_number,
     parse_constant=_refuse_constant,

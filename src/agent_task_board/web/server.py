@@ -17,6 +17,7 @@ from http.server import ThreadingHTTPServer
 
 from .. import exhaustion
 from ..errors import Busy, InvalidInput, NotFound, NotPermitted, Unusable
+from ..printable import escape_line
 from . import documentation, fields, openapi, pages, routes, security, stream
 from .api import Api, Call
 from .connection import Connection
@@ -293,12 +294,7 @@ def _refuse_body(head: Head) -> None:
         raise BadRequest(400, f"{head.method} does not accept a body")
 
 
-def printable(line: str) -> str:
-    """Escape unprintable characters, so that a request cannot corrupt a log or a terminal."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-
-
 def to_standard_error(line: str) -> None:
     """Write a log line to standard error."""
     with contextlib.suppress(OSError, ValueError):  # a closed standard error must not fail the request
-        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_line(line)}\n")
