@@ -30,6 +30,7 @@ DEFAULT = "default"
 SETTINGS = "atb.toml"
 """The file that may name another data directory, for the directory that it is in and all below."""
 
+_OURS = (".gitignore", "config.toml", "backups", "hooks.lock")
 _POINTER = 4_096
 """Bytes of a ``.git`` file that are read."""
 
@@ -171,7 +172,7 @@ def _holds_other_things(directory: str) -> bool:
         return False
     except OSError:
         return True
-    return any(name not in (FILE, ".gitignore", "config.toml", "backups") for name in names)
+    return not all(name in _OURS or name.startswith((FILE, "turnstile.", ".atb-unfinished-")) for name in names)
 
 
 def why_untrusted(path: str) -> str | None:
