@@ -104,7 +104,7 @@ class _Process:
     def _inherit(self) -> None:
         self.id = os.getpid()
         for file in self.open_files:
-            file.is_inherited = True
+            file.is_inherited, file.is_open = True, False
             if file.file_id is not None:
                 self.inherited_ids.add(file.file_id)
         self._never_released.extend(self.open_files)
@@ -125,6 +125,7 @@ class OpenFile:
 
     def __init__(self, file_id: FileId | None) -> None:
         self.file_id = file_id
+        self.is_open = False
         self.is_inherited = False
         """Whether a parent process opened it; then it must be neither used nor closed."""
         self.connection: Connection
@@ -146,6 +147,7 @@ class OpenFile:
 
     def close(self) -> None:
         """Close the connection, unless a parent process opened it."""
+        self.is_open = False
         if self.is_inherited or not hasattr(self, "connection"):
             return
         try:
@@ -219,6 +221,13 @@ class Database:
         found = self.stat()
         return None if found is None else (found.st_dev, found.st_ino)
 
+    def hard_links(self) -> Unusable | None:
+        """Return the refusal of writes to a file with several names (hard links); ``None`` if it has only one."""
+        found = self.stat()
+        if found is None or found.st_nlink < 2:
+            return None
+        return Unusable(f"{self.path} has {found.st_nlink} names (hard links)", hint=_ONE_NAME)
+
     def owns(self, path: str) -> bool:
         """Return whether a path is a file of this board; opening it by other means would drop SQLite's locks on it."""
         names = (FILE, f"{FILE}-wal", f"{FILE}-shm")
@@ -247,17 +256,17 @@ class Database:
     def close(self) -> None:
         """Close every connection of this object that this process opened."""
         _process.notice_fork()
-        for thread in list(self._sessions):
-            session = self._sessions.pop(thread, None)
-            if session is not None:  # None: its thread has just closed it
-                session.close()
+        for thread, session in list(self._sessions.items()):
+            session.close()
+            self._sessions.pop(thread, None)
 
     def leave_thread(self) -> None:
         """Close the connection of this thread, which is about to end."""
         _process.notice_fork()
-        session = self._sessions.pop(get_ident(), None)
+        session = self._sessions.get(get_ident())
         if session is not None:
             session.close()
+            self._sessions.pop(get_ident(), None)
 
     def deadline(self) -> float:
         """Return the instant of the monotonic clock at which a transaction that begins now stops waiting."""
@@ -278,11 +287,10 @@ class Database:
             missing = not (to_write and self._create)
         else:
             missing = False
-            if to_write and found.st_nlink > 1:
-                raise Unusable(f"{self.path} has {found.st_nlink} names (hard links)", hint=_ONE_NAME)
+            if to_write and found.st_nlink > 1 and (refusal := self.hard_links()):
+                raise refusal
         if session is None or session.is_absent != missing or session.is_momentary or not session.has_open(found):
-            if session is not None:
-                self._discard(session)
+            self.leave_thread()
             session = self._open(missing=missing, deadline=self.deadline() if deadline is None else deadline)
             self.is_missing = missing
         return session
@@ -311,22 +319,17 @@ class Database:
             session = self._start(Session(self, file_id, is_read_only=is_read_only, seen=seen), uri, deadline)
             if self.file_id() == file_id:
                 return session
-            self._discard(session)  # the file was replaced before or after it was opened
+            self.leave_thread()  # the file was replaced before or after it was opened
 
     def _start(self, session: Session, uri: str, deadline: float) -> Session:
-        """Open a session as that of this thread; after Ctrl-C, too, there is a complete one or none."""
-        self._sessions[get_ident()] = session
+        """Open a session as that of this thread; after Ctrl-C there is a complete one or none."""
         try:
+            self._sessions[get_ident()] = session
             session.open(uri, max(0.0, deadline - monotonic()))
         except BaseException:
-            self._discard(session)
+            self.leave_thread()
             raise
         return session
-
-    def _discard(self, session: Session) -> None:
-        """Close the session of this thread."""
-        self._sessions.pop(get_ident(), None)
-        session.close()
 
     def _open_read_only(self, deadline: float) -> Session:
         """Open for reading, also in a directory that this user cannot write to.
@@ -338,13 +341,15 @@ class Database:
         """
         previous: _State | None = None
         while True:
-            session = self._open_session("?mode=ro", deadline, is_read_only=True)
             try:
+                session = self._open_session("?mode=ro", deadline, is_read_only=True)
                 session.connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
                 return session
             except BaseException as error:
-                self._discard(session)
-                if not isinstance(error, sqlite3.OperationalError) or _primary(error) not in _NEEDS_LOG_FILES:
+                is_open = get_ident() in self._sessions  # else it may not even be opened for reading
+                self.leave_thread()
+                lacks_log = isinstance(error, sqlite3.OperationalError) and _primary(error) in _NEEDS_LOG_FILES
+                if not (is_open and lacks_log):
                     raise
             state = self.state()
             if state.has_log:
@@ -436,6 +441,7 @@ class Session:
             connection.execute("BEGIN IMMEDIATE")
             migrate(connection, 0)
             connection.execute("COMMIT")
+        self._file.is_open = True
 
     @property
     def is_inherited(self) -> bool:
@@ -445,13 +451,22 @@ class Session:
     def has_open(self, found: os.stat_result | None) -> bool:
         """Return whether this session is on the file that is there now: not inherited, removed or replaced."""
         file = self._file
-        if file.is_inherited:
+        if not file.is_open:
             return False
         return self.is_absent or (found is not None and (found.st_dev, found.st_ino) == file.file_id)
 
     def has_changed(self) -> bool:
         """Return whether another process changed the file under a session that takes no lock."""
         return self._seen is not None and self._seen.parts != self.database.state().parts
+
+    def refuse_changed(self) -> None:
+        """Refuse what was read without locks while another process changed the file.
+
+        Raises:
+            Busy: the file has changed.
+        """
+        if self.has_changed():
+            raise changed(self.database.path)
 
     def wait_until(self, deadline: float) -> None:
         """Let SQLite wait for a lock until ``deadline`` of the monotonic clock, and no longer."""

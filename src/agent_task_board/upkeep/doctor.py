@@ -17,9 +17,9 @@ from .. import inputs, instants
 from ..board.history import difference, fold
 from ..board.refusals import cycle
 from ..board.rows import COLUMNS, NAMES
-from ..errors import BoardError, Unusable
+from ..errors import BoardError, Busy, Unusable
 from ..storage import copies, schema
-from ..storage.db import FILE, SCHEMA_VERSION, SQLITE_VERSION, Database, Error
+from ..storage.db import FILE, SCHEMA_VERSION, SQLITE_VERSION, Database, Error, until_unchanged
 from ..storage.filesystem import shared_type
 from ..storage.workdir import leftovers, sweep
 from .backup import FOLDER, backup
@@ -86,7 +86,7 @@ class _Checkup:
         findings = list(_sqlite(SQLITE_VERSION))
         for check in (_file_system, _permissions, _log, _unfinished, _config):
             findings += check(self)
-        findings += self._within()
+        findings += until_unchanged(lambda: list(self._within()), self.core.settings.busy_timeout / 1_000)
         return {"findings": findings, "healthy": all(finding["level"] != ERROR for finding in findings)}
 
     def _within(self) -> Iterator[Finding]:
@@ -102,6 +102,9 @@ class _Checkup:
             tx.execute("BEGIN")
             version = session.check_identity()
             tx.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except Busy:
+            database.close()
+            raise
         except BoardError as error:
             yield _finding("file", ERROR, error.message, error.hint)
             database.close()
@@ -119,6 +122,8 @@ class _Checkup:
                 yield _finding("file", WARNING, text, "Run `atb tick` once: it brings the board up to date.")
             else:
                 yield _finding("file", OK, f"{self.path} is a board of schema {version}")
+            if other_names := database.hard_links():
+                yield _finding("file", ERROR, other_names.message, other_names.hint)
             for name, check in _OF_THE_FILE.items():
                 yield from _guarded(name, check, tx)
             yield from _guarded("schema", _schema, tx, version, self.path)
@@ -135,6 +140,7 @@ class _Checkup:
         finally:
             session.roll_back()
             database.close()
+            session.refuse_changed()
 
 
 def _guarded(name: str, check: Callable[..., Iterable[Finding]], *arguments: Any) -> list[Finding]:
