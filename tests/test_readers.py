@@ -122,13 +122,13 @@ def read_many(directory: str, out: str, times: int) -> list[dict[str, Any]]:
 def test_reads_beside_a_writer_are_true_or_busy(place: Path, reader: Stage) -> None:
     data, out = str(place / "data"), str(place / "out")
     with Board(data, actor=MARIA) as board:
-        board.import_tasks([{"title": f"task {number}", "body": "x" * 6_000} for number in range(300)])
+        board.import_tasks([{"title": f"task {number}", "body": "x" * 3_000} for number in range(2_000)])
     write_pairs(data, 1)
     reader.call(become_nobody, str(place))
     with Stage() as writer:
         writer.begin(run_commands_until, data, str(place / "stop"))
         try:
-            found = reader.call(read_many, data, out, 25)
+            found = reader.call(read_many, data, out, 8)
         finally:
             (place / "stop").touch()
         assert writer.result() > 1
