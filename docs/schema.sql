@@ -13,7 +13,7 @@ CREATE TABLE agent (
   key           TEXT PRIMARY KEY,       -- casefold() of the name
   name          TEXT NOT NULL UNIQUE,
   first_seen_at TEXT NOT NULL,
-  last_seen_at  TEXT,                   -- of the latest claim, heartbeat, complete and so on; null if never
+  last_seen_at  TEXT,                   -- of the latest call under a lease; null: never
   completed     INTEGER NOT NULL DEFAULT 0,  -- attempts by outcome; kept by triggers
   failed        INTEGER NOT NULL DEFAULT 0,
   expired       INTEGER NOT NULL DEFAULT 0
@@ -29,7 +29,7 @@ CREATE TABLE task (
   open_dependencies INTEGER NOT NULL DEFAULT 0,  -- dependencies that are not done; kept by triggers
   delayed           INTEGER NOT NULL DEFAULT 0,  -- set to 0 after not_before has passed
   not_before        TEXT,
-  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since the task was added or its attempts were reset
+  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since added or reset
   max_attempts      INTEGER NOT NULL,
   fence             INTEGER NOT NULL DEFAULT 0,
   version           INTEGER NOT NULL DEFAULT 1,
@@ -37,7 +37,7 @@ CREATE TABLE task (
   claimed_at        TEXT,
   lease_token_hash  TEXT,                 -- SHA-256 of the token in hex; the token itself is never stored
   lease_expires_at  TEXT,
-  lease_length      INTEGER,              -- milliseconds; as last requested under this claim
+  lease_length      INTEGER,              -- last requested on this claim
   progress          INTEGER,
   needs_approval    INTEGER NOT NULL DEFAULT 0,
   due_at            TEXT,
@@ -54,7 +54,7 @@ CREATE TABLE task (
   error             TEXT,                 -- why the latest failed or expired attempt ended; null after a complete
   params            TEXT NOT NULL DEFAULT '{}',
   result            TEXT,
-  body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- archived tasks are not in lists, on the board or claimed
+  body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims skip the task
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL),
   CONSTRAINT status_is_known CHECK (
     status IN ('queued', 'claimed', 'running', 'review', 'waiting', 'done', 'failed', 'cancelled')),
@@ -187,7 +187,7 @@ CREATE TABLE attempt (
   claimed_at TEXT NOT NULL,
   ended_at   TEXT,
   outcome    TEXT,
-  token_hash TEXT,                 -- of the lease that ended it, so that a repeated call gets its answer again
+  token_hash TEXT,                 -- of the lease that ended it; identifies a repeated call
   result     TEXT,
   error      TEXT,
   note       TEXT,
@@ -317,7 +317,7 @@ CREATE TABLE schedule (
   cron       TEXT NOT NULL,
   zone       TEXT NOT NULL,         -- IANA name
   task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
-  catch_up   INTEGER,               -- maximum of occurrences that one tick creates tasks for; null: as configured
+  catch_up   INTEGER,               -- tasks that one tick creates at most; null: as configured
   paused_at  TEXT,                  -- occurrences from then until it is resumed are dropped
   next_at    TEXT,                  -- the next occurrence without a task; null if there are no more
   last_at    TEXT,                  -- the latest occurrence with a task
@@ -340,7 +340,7 @@ CREATE TABLE outbox (
   id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; lets a hook recognize a repeated delivery
   event_seq  INTEGER NOT NULL REFERENCES event (seq),
   target     TEXT NOT NULL,
-  told       TEXT NOT NULL,         -- what the hook is notified of: done, review, failed, cancelled, expired, commented
+  told       TEXT NOT NULL,         -- reason: done, review, failed, cancelled, expired, commented
   status     TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
   due_at     TEXT,                  -- of the next attempt; during an attempt, when it counts as lost

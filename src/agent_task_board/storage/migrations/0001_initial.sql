@@ -14,7 +14,7 @@ CREATE TABLE agent (
   key           TEXT PRIMARY KEY,       -- casefold() of the name
   name          TEXT NOT NULL UNIQUE,
   first_seen_at TEXT NOT NULL,
-  last_seen_at  TEXT,                   -- of the latest claim, heartbeat, complete and so on; null if never
+  last_seen_at  TEXT,                   -- of the latest call under a lease; null: never
   completed     INTEGER NOT NULL DEFAULT 0,  -- attempts by outcome; kept by triggers
   failed        INTEGER NOT NULL DEFAULT 0,
   expired       INTEGER NOT NULL DEFAULT 0
@@ -30,7 +30,7 @@ CREATE TABLE task (
   open_dependencies INTEGER NOT NULL DEFAULT 0,  -- dependencies that are not done; kept by triggers
   delayed           INTEGER NOT NULL DEFAULT 0,  -- set to 0 after not_before has passed
   not_before        TEXT,
-  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since the task was added or its attempts were reset
+  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since added or reset
   max_attempts      INTEGER NOT NULL,
   fence             INTEGER NOT NULL DEFAULT 0,
   version           INTEGER NOT NULL DEFAULT 1,
@@ -38,7 +38,7 @@ CREATE TABLE task (
   claimed_at        TEXT,
   lease_token_hash  TEXT,                 -- SHA-256 of the token in hex; the token itself is never stored
   lease_expires_at  TEXT,
-  lease_length      INTEGER,              -- milliseconds; as last requested under this claim
+  lease_length      INTEGER,              -- last requested on this claim
   progress          INTEGER,
   needs_approval    INTEGER NOT NULL DEFAULT 0,
   due_at            TEXT,
@@ -199,7 +199,7 @@ CREATE TABLE attempt (
   claimed_at TEXT NOT NULL,
   ended_at   TEXT,
   outcome    TEXT,
-  token_hash TEXT,                 -- of the lease that ended it, so that a repeated call gets its answer again
+  token_hash TEXT,                 -- of the lease that ended it; identifies a repeated call
   result     TEXT,
   error      TEXT,
   note       TEXT,

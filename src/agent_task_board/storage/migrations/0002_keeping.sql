@@ -2,7 +2,7 @@
 -- Lists and the board read these indexes in the order in which tasks were added.
 CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 
-ALTER TABLE task ADD COLUMN archived_at TEXT  -- archived tasks are not in lists, on the board or claimed
+ALTER TABLE task ADD COLUMN archived_at TEXT  -- lists, board and claims skip the task
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL);
 
 CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
@@ -39,7 +39,7 @@ CREATE TABLE schedule (
   cron       TEXT NOT NULL,
   zone       TEXT NOT NULL,         -- IANA name
   task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
-  catch_up   INTEGER,               -- maximum of occurrences that one tick creates tasks for; null: as configured
+  catch_up   INTEGER,               -- tasks that one tick creates at most; null: as configured
   paused_at  TEXT,                  -- occurrences from then until it is resumed are dropped
   next_at    TEXT,                  -- the next occurrence without a task; null if there are no more
   last_at    TEXT,                  -- the latest occurrence with a task
@@ -66,7 +66,7 @@ CREATE TABLE outbox (
   id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; lets a hook recognize a repeated delivery
   event_seq  INTEGER NOT NULL REFERENCES event (seq),
   target     TEXT NOT NULL,
-  told       TEXT NOT NULL,         -- what the hook is notified of: done, review, failed, cancelled, expired, commented
+  told       TEXT NOT NULL,         -- reason: done, review, failed, cancelled, expired, commented
   status     TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
   due_at     TEXT,                  -- of the next attempt; during an attempt, when it counts as lost
