@@ -54,8 +54,11 @@ UNSET: Any = Unset()
 class Board(Claiming, Queries):
     """One task board, in a data directory of this machine.
 
-    Safe to use from several threads and after ``fork``. Arguments are checked, and refusals are the classes of
-    ``errors.py``.
+    Safe to use from several threads. A process that is forked while its parent has the board open cannot use it: every
+    call there is refused as ``unusable``. Open the board in a program started by exec, use the spawn or forkserver
+    start method of ``multiprocessing``, or fork before the first call.
+
+    Arguments are checked, and refusals are the classes of ``errors.py``.
 
     Args:
         data_dir: the data directory; ``tasks.db`` in it is the board.

@@ -13,7 +13,7 @@ from ..board.refusals import cycle
 from ..board.rows import COLUMNS, NAMES
 from ..errors import BoardError, Busy, no_board
 from ..storage import copies, schema
-from ..storage.db import SCHEMA_VERSION, Database, Error, refuse
+from ..storage.db import SCHEMA_VERSION, Database, Error, refuse, until_unchanged
 from .finding import ERROR, NOTE, OK, WARNING, Checkup, finding
 
 TYPE_CHECKING = False
@@ -33,13 +33,19 @@ REMOVE = "If nobody needs it, stop all writers and remove it: `sqlite3 {path} {s
 REPORT = "This should be impossible. Please report it with the output of `atb doctor`."
 
 
-def check(checkup: Checkup) -> Iterator[Finding]:
-    """Yield the findings inside the file, from one read transaction: all checks see the same board.
+def check(checkup: Checkup) -> list[Finding]:
+    """Return the findings inside the file, from one read transaction: all checks see the same board.
+
+    Where the board can be read without locks only, what was read while it changed does not count.
 
     Raises:
-        Busy: the board stayed locked for the whole busy timeout.
+        Busy: the board stayed locked, or went on changing, for the whole busy timeout.
     """
     timeout = checkup.core.settings.busy_timeout / instants.SECOND
+    return until_unchanged(lambda: list(_check(checkup, timeout)), timeout)
+
+
+def _check(checkup: Checkup, timeout: float) -> Iterator[Finding]:
     database = Database(checkup.directory, read_only=True, busy_timeout=timeout)
     try:
         if not database.exists():
@@ -53,9 +59,12 @@ def check(checkup: Checkup) -> Iterator[Finding]:
             tx.execute("BEGIN")
             version = session.check_identity()
             tx.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            if other_names := database.hard_links():
+                yield finding("file", ERROR, other_names.message, other_names.hint)
             yield from _inside(checkup, tx, version)
         finally:
             session.roll_back()
+            session.refuse_changed()
     except Busy:
         raise
     except BoardError as refusal:
