@@ -305,7 +305,7 @@ def _receipt(text: str) -> dict[str, Any]:
         "id": facts["id"],
         "status": parts[0].partition("+")[0],
         "version": int(facts["version"]),
-        "attempts": int(pairs.get("try", "0/").partition("/")[0]),
+        "attempts": int(pairs.get("attempt", "0/").partition("/")[0]),
         "claimed_by": pairs.get("by"),
         "assignee": pairs.get("for"),
         "ends": None,
