@@ -24,7 +24,8 @@ from agent_task_board.storage.db import Database
 from tests.command_line import Terminal, program
 from tests.processes import LIMIT, Stage, assert_sound, exit_code, in_fork
 from tests.support import MARIA, open_board
-from tests.test_turnstile import FILES, eventually, is_free
+from tests.test_turnstile import FILES, is_free
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,7 +18,8 @@ import pytest
 from agent_task_board import Board, BoardError, Settings
 from agent_task_board.errors import Unusable
 from agent_task_board.storage import db
-from agent_task_board.upkeep import doctor
+from agent_task_board.upkeep import contents
+from agent_task_board.upkeep.finding import ERROR
 from tests.command_line import program
 from tests.processes import Stage, assert_sound, raw
 from tests.support import MARIA
@@ -100,7 +101,7 @@ def read_all(board: Board, out: str) -> dict[str, Any]:
         "list": lambda: len(board.list_tasks(limit=1_000, full=True).tasks),
         "export": lambda: board.export(os.path.join(out, "export.json"))["tasks"],
         "backup": lambda: board.backup(output=out, keep=1)["tasks"],
-        "doctor": lambda: [one["message"] for one in board.doctor()["findings"] if one["level"] == doctor.ERROR],
+        "doctor": lambda: [one["message"] for one in board.doctor()["findings"] if one["level"] == ERROR],
     }
     found = {}
     for name, read in ways.items():
@@ -184,20 +185,20 @@ def diagnose(directory: str, changes: int) -> tuple[int, Any]:
     """Run doctor while the owner changes the board in the first ``changes`` runs; return the runs and the answer."""
     runs = 0
     board = Board(directory, actor=MARIA, settings=Settings(busy_timeout=300))
-    within = doctor._Checkup._within
+    within = contents._check
 
-    def disturbed(checkup: Any) -> Iterator[Any]:
+    def disturbed(checkup: Any, timeout: float) -> Iterator[Any]:
         nonlocal runs
         runs += 1
-        for number, finding in enumerate(within(checkup)):
+        for number, finding in enumerate(within(checkup, timeout)):
             if number == 2 and runs <= changes:
                 with as_root():
                     write_pairs(directory, 1)
-                yield {**finding, "level": doctor.ERROR, "message": "the file is damaged"}
+                yield {**finding, "level": ERROR, "message": "the file is damaged"}
             yield finding
 
     with pytest.MonkeyPatch.context() as patch, board:
-        patch.setattr(doctor._Checkup, "_within", disturbed)
+        patch.setattr(contents, "_check", disturbed)
         return runs_of(board, lambda: runs)
 
 
