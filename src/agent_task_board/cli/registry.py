@@ -9,6 +9,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
+    "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),
     "Schedules": ("schedules", ("schedule",)),
