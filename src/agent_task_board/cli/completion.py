@@ -254,7 +254,8 @@ class _Typed:
             if is_task:
                 return self._tasks(board, action)
             found = [(name, "") for name in names[action.dest](board)]
-        return found + ([("none", "nobody")] if action.dest in ("assignee", "to") else [])
+        may_be_none = action.dest == "assignee" or (action.dest == "to" and self._name == "reassign")
+        return found + ([("none", "nobody")] if may_be_none else [])
 
     def _tasks(self, board: Board, action: Action) -> list[Word]:
         from ..board import candidates
@@ -267,9 +268,7 @@ class _Typed:
             agent = (self._given.get("agent") or os.environ.get("ATB_AGENT") or None) if status == HELD else None
         elif self._name == "add":  # what a new task can wait for
             status = UNFINISHED
-        found = candidates.tasks(
-            board, self.current, status=status, agent=agent, archived=self._name == "unarchive"
-        )
+        found = candidates.tasks(board, self.current, status=status, agent=agent, archived=self._name == "unarchive")
         typed = len(self.current)  # in the case in which it is typed: shells compare letter by letter
         return [
             (self.current + self._alike(one.name[typed:]), f"{one.status}: {cut(escaped(one.title), TITLE)}")
@@ -282,10 +281,7 @@ class _Typed:
     def _board(self) -> Board:
         from ..service import Board
 
-        found = config.load(
-            data_dir=self._given.get("data_dir"), config=self._given.get("config"), environ=os.environ
-        )
+        found = config.load(data_dir=self._given.get("data_dir"), config=self._given.get("config"), environ=os.environ)
         settings = copy.copy(found.settings)
         settings.busy_timeout = PATIENCE
         return Board(found.data_dir, create=False, read_only=True, settings=settings)
-

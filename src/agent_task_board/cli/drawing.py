@@ -64,9 +64,9 @@ class _Pen:
         return f"{text} left"
 
     def since(self, at: str) -> str:
-        """Return how long ago an instant was."""
+        """Return how long ago an instant was, in minutes or more: seconds would be drawn anew all the time."""
         length = max(0, self.now - instants.from_text(at))
-        text, unit = _length(length)
+        text, unit = _length(length) if length >= _IN_MINUTES else (f"{length // instants.MINUTE}m", instants.MINUTE)
         self._changes_in(unit - length % unit)
         return text
 

@@ -104,11 +104,12 @@ class Screen:
     def draw(self, lines: Sequence[str]) -> None:
         """Show lines from the top; only those are written that have changed."""
         before = self._drawn or []
-        parts = ["\x1b[H\x1b[2J"] if self._drawn is None else []
+        parts = ["\x1b[m\x1b[H\x1b[2J"] if self._drawn is None else []
         for place in range(max(len(lines), len(before))):
             line = lines[place] if place < len(lines) else ""
             if place >= len(before) or before[place] != line:
-                parts.append(f"\x1b[{place + 1};1H{line}\x1b[m\x1b[K")
+                # Cleared first: after a full line the cursor still stands on its last character.
+                parts.append(f"\x1b[{place + 1};1H\x1b[m\x1b[K{line}")
         self._drawn = list(lines)
         if parts:
             self._write("".join(parts).encode("utf-8", "replace"))

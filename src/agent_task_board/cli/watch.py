@@ -24,7 +24,7 @@ PAUSE = 20
 """After a read, as many times as long as it took pass until the next one: a large board must not keep a core busy."""
 
 
-class _Reader:
+class Reader:
     """Reads the board anew whenever somebody has written, or time alone has changed it."""
 
     def __init__(self, board: Board) -> None:
@@ -62,7 +62,7 @@ class _Reader:
 
 def watch(call: Call) -> Reply:
     """Show the board until the person quits or the reader of the lines closes the pipe."""
-    reader = _Reader(call.board)
+    reader = Reader(call.board)
     reader.look()
     if call.warnings and not call.args.quiet:
         from .tables import clean
@@ -87,7 +87,7 @@ def _draws(call: Call) -> bool:
     )
 
 
-def _print(reader: _Reader) -> None:
+def _print(reader: Reader) -> None:
     """Print a line of JSON now and for each change, until Ctrl-C or until the reader closes the pipe."""
     ended = select.poll()
     ended.register(sys.stdout.fileno(), 0)  # only reports a pipe whose reading end was closed
@@ -100,7 +100,7 @@ def _print(reader: _Reader) -> None:
         has_changed = reader.look()
 
 
-def _draw(reader: _Reader, path: str) -> None:
+def _draw(reader: Reader, path: str) -> None:
     """Draw the board until ``q``, Ctrl-C or a signal that ends the process."""
     from .drawing import frame
     from .screen import Ended, Screen
