@@ -67,15 +67,16 @@ def tasks(
 ) -> list[Candidate]:
     """Return tasks whose shown ending, or whole id, begins with a text; unfinished ones first, then the newest.
 
-    ``agent`` is who holds them. A name is the ending that people see, or the whole id where the ending names several.
+    ``agent`` is who holds them. A name is the ending that people see, or the whole id where the ending names several;
+    each begins with the text.
     """
     beginning = beginning.upper()
     wanted = [one for one in STATUSES if not status or one in status]
     unfinished = f"{IS_UNFINISHED} AND {_among([one for one in wanted if one not in FINAL])}"
     finished = f"finished_at IS NOT NULL AND archived_at IS NULL AND {_among([one for one in wanted if one in FINAL])}"
-    halves = ((unfinished, "seq"), (finished, "finished_at"))
-    if archived:
-        halves = (("archived_at IS NOT NULL", "finished_at"),)
+    halves = (
+        [("archived_at IS NOT NULL", "finished_at")] if archived else [(unfinished, "seq"), (finished, "finished_at")]
+    )
     found: list[Candidate] = []
     with core.read() as tx:
         name = None if agent is None else tx.canonical_name(agent)
@@ -90,7 +91,10 @@ def tasks(
                 """,
                 {"text": beginning, "agent": name, "most": OFFERED - len(found)},
             ).fetchall()
-            found += [Candidate(_name(tx, id_, beginning), title, state) for id_, title, state in rows]
+            for id_, title, state in rows:
+                name = _name(tx, id_, beginning)
+                if name.startswith(beginning):  # not so where several tasks have the ending that is typed
+                    found.append(Candidate(name, title, state))
     return found
 
 

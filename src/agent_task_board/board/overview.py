@@ -29,10 +29,10 @@ _NOT_LATE = f"NOT ({IS_LEASED} AND lease_expires_at <= :now) AND status <> 'revi
 class Overview:
     """The board at one moment.
 
-    ``data`` is ``{"revision", "counts", "blocked", "delayed", "needs_you", "in_progress", "ready"}``: integers, tasks by
-    status, and groups ``{"count", "tasks"}`` with at most ``LISTED`` tasks each, without body, params, result and error.
-    ``needs_you`` has a group for each reason, the most urgent first. ``at`` is when it was read, and ``until`` when time
-    alone changes it (``None``: never), in milliseconds since 1970.
+    ``data`` is ``{"revision", "counts", "blocked", "delayed", "needs_you", "in_progress", "ready"}``: integers, tasks
+    by status, and groups ``{"count", "tasks"}`` with at most ``LISTED`` tasks each, without body, params, result and
+    error. ``needs_you`` has a group for each reason, the most urgent first. ``at`` is when it was read, and ``until``
+    when time alone changes it (``None``: never), in milliseconds since 1970.
     """
 
     __slots__ = ("at", "data", "until")

@@ -13,7 +13,7 @@ import os
 
 from .. import config, instants
 from ..model import FINAL, STATUSES
-from . import COMPLETE, find, parsing
+from . import find, parsing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TITLE = 60
 
 HELD = ("claimed", "running")
 UNFINISHED = tuple(status for status in STATUSES if status not in FINAL)
-MEANT = {
+MEANT: dict[str, Sequence[str]] = {
     **dict.fromkeys(("resume", "heartbeat", "complete", "fail", "release", "handoff", "ask"), HELD),
     **dict.fromkeys(("approve", "reject"), ("review",)),
     **dict.fromkeys(("update", "edit", "cancel", "reassign"), UNFINISHED),
@@ -66,7 +66,7 @@ def answer(arguments: Sequence[str]) -> int:
     try:
         shell, *rest = arguments
         print_text("".join(f"{line}\n" for line in (_for_bash(*rest) if shell == "bash" else _for_others(rest))))
-    except BaseException:  # an error would end up in the line that is typed
+    except BaseException:  # noqa: S110 - a message would end up in the line that is typed
         pass
     return 0
 
@@ -262,7 +262,8 @@ class _Typed:
         from .drawing import escaped
         from .tables import cut
 
-        status, agent = (), None
+        status: Sequence[str] = ()
+        agent = None
         if not action.option_strings:
             status = MEANT.get(self._name or "", ())
             agent = (self._given.get("agent") or os.environ.get("ATB_AGENT") or None) if status == HELD else None

@@ -1,4 +1,4 @@
-"""The board as lines of a terminal: what needs a person, what is in progress, what is ready, cut to the room there is."""
+"""The board as lines of a terminal: what needs a person, what is in progress and what is ready."""
 
 from __future__ import annotations
 
@@ -92,9 +92,10 @@ def frame(overview: dict[str, Any], path: str, columns: int, lines: int, now: in
     room = lines - len(drawn) - 1 - 2 * len(groups)  # a blank and a head for each group, and the last line
     shown = _share(room, [len(rows) for _, rows in groups])
     for (name, rows), total, some in zip(groups, totals, shown, strict=True):
-        more = f"  {some} shown" if some < total else ""
         code = ALARM if name == "NEEDS YOU" and total else BOLD
-        drawn += ["", pen.paint(f"{name} {total:,}", code) + pen.paint(more, FAINT)]
+        head = cut(f"{name} {total:,}", columns)
+        more = cut(f"  {some} shown", columns - width(head)) if some < total else ""
+        drawn += ["", pen.paint(head, code) + pen.paint(more, FAINT)]
         drawn += _aligned(rows[:some], columns, pen)
     if lines > 3:
         drawn = drawn[: lines - 1]
@@ -229,10 +230,10 @@ def _aligned(rows: list[list[Cell]], columns: int, pen: _Pen) -> list[str]:
         for place, (text, code) in enumerate(row):
             if not widths[place] or left <= 3:
                 continue
-            text = cut(text, left - 2)
+            shown = cut(text, left - 2)
             is_last = place == len(row) - 1
-            pad = "" if is_last else " " * (min(widths[place], left - 2) - width(text))
-            line += f"  {pen.paint(text, code)}{pad}"
-            left -= 2 + width(text) + len(pad)
+            pad = "" if is_last else " " * (min(widths[place], left - 2) - width(shown))
+            line += f"  {pen.paint(shown, code)}{pad}"
+            left -= 2 + width(shown) + len(pad)
         lines.append(line.rstrip())
     return lines

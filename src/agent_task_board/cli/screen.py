@@ -46,7 +46,7 @@ class Screen:
         self._drawn: list[str] | None = None
         self._is_stopping = False
         self._is_ending = False
-        self._handlers: dict[int, Any] = {}
+        self._handlers: dict[signal.Signals, Any] = {}
         self._attributes: list[Any] | None = None
         self._wakeup = -1
 
@@ -120,7 +120,7 @@ class Screen:
         Raises:
             Ended: one of the signals ``ENDING`` arrived.
         """
-        ready = {descriptor: what for descriptor, what in self._poll.poll(max(0.0, seconds) * 1_000)}
+        ready = dict(self._poll.poll(max(0.0, seconds) * 1_000))
         if self._awake in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._awake, 4_096)
@@ -139,11 +139,15 @@ class Screen:
     # State
 
     def _take(self) -> None:
-        """Take the terminal: keys arrive at once and are not shown; Ctrl-C and Ctrl-Z stay signals."""
+        """Take the terminal: keys arrive at once and are not shown; Ctrl-C and Ctrl-Z stay signals.
+
+        Ctrl-S does not hold output back: a write that waits for Ctrl-Q would keep the program from ending.
+        """
         self._drawn = None
         if self._keys is not None:
             self._attributes = termios.tcgetattr(self._keys)
             ours = termios.tcgetattr(self._keys)
+            ours[0] &= ~termios.IXON
             ours[3] &= ~(termios.ICANON | termios.ECHO)
             ours[6][termios.VMIN], ours[6][termios.VTIME] = 1, 0
             termios.tcsetattr(self._keys, termios.TCSANOW, ours)
@@ -152,8 +156,6 @@ class Screen:
     def _give_back(self) -> None:
         """Put the terminal back as it was."""
         if self._keys is not None and self._attributes is not None:
-            with contextlib.suppress(termios.error):
-                termios.tcflow(self._keys, termios.TCOON)  # output stopped by Ctrl-S would hold up what follows
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._keys, termios.TCSANOW, self._attributes)
         self._write(_END)
@@ -164,7 +166,7 @@ class Screen:
 
     # Signals
 
-    def _handle(self, number: int, handler: Any) -> None:
+    def _handle(self, number: signal.Signals, handler: Any) -> None:
         before = signal.signal(number, handler)
         self._handlers.setdefault(number, before)
 

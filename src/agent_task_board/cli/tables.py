@@ -53,6 +53,8 @@ def cut(text: str, columns: int) -> str:
     """Return a text of at most this many columns, with an ellipsis if it was cut."""
     if width(text) <= columns:
         return text
+    if columns < 1:
+        return ""
     used = 0
     for place, char in enumerate(text):
         used += width(char)

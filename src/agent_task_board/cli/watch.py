@@ -76,7 +76,7 @@ def watch(call: Call) -> Reply:
 
 
 def _draws(call: Call) -> bool:
-    """Say whether to draw for a person: standard output is a terminal that can be drawn on, and nobody asked for JSON."""
+    """Say whether to draw for a person: on a terminal that can be drawn on, where nobody asked for JSON."""
     form = call.args.format or os.environ.get("ATB_FORMAT") or "table"
     return (
         form == "table"
