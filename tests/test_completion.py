@@ -141,6 +141,26 @@ def history(terminal: Terminal) -> set[str]:
     return {name for name in terminal.files() if name.startswith((".", "fish"))}
 
 
+INSTALLED = {
+    "zsh": (".zfunc/_atb", "fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit -D -u"),
+    "fish": (".config/fish/completions/atb.fish", "set -p fish_complete_path ~/.config/fish/completions"),
+}
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_script_works_as_a_file_that_the_shell_loads_itself(
+    terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, setup = INSTALLED[name]
+    (terminal.directory / file).parent.mkdir(parents=True)
+    terminal.write(file, terminal.atb("completion", name).out)
+    monkeypatch.setitem(SETUP, name, setup)
+    terminal.add("Read it")
+    with prompt(terminal, name) as found:
+        found.type("atb lis\t--js\t--stat\tque\t\r")
+        found.until('"title":"Read it"')
+
+
 # The function of bash, and the command of fish
 
 
