@@ -17,7 +17,7 @@ from agent_task_board.cli.drawing import escaped, frame
 from agent_task_board.cli.tables import cut, width
 from tests.command_line import Terminal, program
 from tests.shells import ESCAPE, console
-from tests.support import Clock, bring_to, hold, open_board
+from tests.support import MARIA, Clock, bring_to, hold, open_board
 from tests.waiting import LIMIT, eventually
 
 if TYPE_CHECKING:
@@ -339,6 +339,10 @@ def test_it_reads_nothing_but_a_mark_while_nothing_changes(
         assert reader.look()
         assert not reader.look()
         assert len(reads) == 2
+        with board.write(MARIA) as tx:
+            tx.register_agent("eve")
+        assert not reader.look(), "what is shown is as it was"
+        assert len(reads) == 3
 
 
 # What it shows
