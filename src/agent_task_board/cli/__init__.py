@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 
+COMPLETE = "__complete"
+"""What a shell's completion script calls instead of a command."""
+
 
 def run() -> NoReturn:
     """Run one command and end the process; the entry point of ``atb``.
@@ -43,8 +46,13 @@ def run() -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, print its answer, start the delivery of hook notifications, and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == [COMPLETE]:
+        from .completion import answer
+
+        return answer(arguments[1:])
     calls: list[Call] = []
-    code = _answer(list(sys.argv[1:] if argv is None else argv), calls)
+    code = _answer(arguments, calls)
     for call in calls:
         if call.has_pending_hooks:
             from .detached import deliver

@@ -74,6 +74,10 @@ class Parser(argparse.ArgumentParser):
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
 
+    def arguments(self) -> list[argparse.Action]:
+        """Return every option and argument, in the order added."""
+        return list(self._actions)
+
     def whole(self, option: str, text: str) -> None:
         """Add an option that takes a whole number."""
         self.add_argument(option, type=whole_number, metavar="N", help=text)

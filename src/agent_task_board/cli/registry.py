@@ -10,6 +10,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
     "Project": ("project", ("init", "where")),
+    "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),
     "Schedules": ("schedules", ("schedule",)),

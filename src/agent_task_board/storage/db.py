@@ -228,6 +228,26 @@ class Database:
             return None
         return Unusable(f"{self.path} has {found.st_nlink} names (hard links)", hint=_ONE_NAME)
 
+    def change_mark(self) -> tuple[int, ...] | None:
+        """Return what changes when another connection writes or another file takes the place; ``None``: no board.
+
+        It costs a look at the file and one at SQLite's shared memory, takes no lock that outlasts the call, and is
+        meaningful only to the thread that asks. It may change without cause, never the other way round.
+        """
+        session = self.session()
+        if session.is_absent:
+            return None
+        found = self.stat()
+        if found is None:
+            return None
+        if session.is_momentary:  # its connection is not the next call's, and the file has no log
+            return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        try:
+            rows = session.connection.execute("PRAGMA data_version").fetchall()  # all: an open cursor would pin the log
+        except sqlite3.Error as error:
+            refuse(error, self.path)
+        return found.st_dev, found.st_ino, rows[0][0]
+
     def owns(self, path: str) -> bool:
         """Return whether a path is a file of this board; opening it by other means would drop SQLite's locks on it."""
         names = (FILE, f"{FILE}-wal", f"{FILE}-shm")
