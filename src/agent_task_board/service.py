@@ -195,10 +195,37 @@ class Board(Claiming, Queries):
         Raises:
             NotFound: no such task.
             Conflict: the task is finished.
+            NotPermitted: the task is in review, and the caller is an agent, or held a lease on this task.
         """
         from .board.editing import cancel
 
         return cancel(self, task, note=note, actor=actor)
+
+    def done(
+        self,
+        task: str,
+        *,
+        result: Any = None,
+        artifacts: Sequence[str] = (),
+        note: str | None = None,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> Receipt:
+        """Claim a queued task and complete it in one step: for something small that is done already.
+
+        An agent does it where it could claim the task, and it goes to review if it needs approval. A person does it to
+        a blocked, delayed or assigned task, too, which ``warnings`` then say, and holds the task at no time. With
+        ``agent`` the caller is that agent. An actor that has held the task counts as an agent.
+
+        Raises:
+            NotFound: no such task.
+            Conflict: the task is not queued or, for an agent, is blocked, delayed or assigned to another agent.
+        """
+        from .board.direct import done
+
+        return done(
+            self, task, result=result, artifacts=artifacts, note=note, agent=agent, actor=actor
+        )  # fmt: skip
 
     def comment(self, task: str, text: str, *, actor: Actor | None = None) -> Event:
         """Add a comment to a task in any status; return the event.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import identity, inputs
+from .. import identity, inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import AGENT, Receipt
 from . import dependencies, fields, refusals
@@ -44,12 +44,17 @@ def add(
         raise InvalidInput("agent: required to claim the task", hint="Name the agent.", field="agent")
     length = lease_length(core, lease)
     request_id = inputs.key(request_id, "request_id")
-    columns = fields.stored(given, core.settings)
+    columns = fields.stored(given, fields.Context(core.settings, core.clock()))
     depends_on = inputs.references(depends_on, fields.DEPENDS_ON)
     arguments = ""
     if request_id is not None:
-        claimed_with = [(claimer or "").casefold(), length] if claim else None
-        arguments = request_digest("add", [{**columns, "params": given["params"] or {}}, depends_on, claimed_with])
+        # A relative instant is the same argument whenever the call is repeated.
+        written = {
+            name: given[name].strip().lower() for name in fields.INSTANTS if instants.is_relative(given.get(name))
+        }
+        claimed_with = [inputs.name_key(claimer or ""), length] if claim else None
+        asked = {**columns, **written, "params": given["params"] or {}}
+        arguments = request_digest("add", [asked, depends_on, claimed_with])
     with core.write(by) as tx:
         earlier = tx.earlier_request(request_id, arguments)
         if earlier is not None:
