@@ -3,8 +3,9 @@
 ``Board`` puts the parts together; nothing else knows them all:
 
 ====================  ==============================================================================================
-``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add),
-                      ``editing`` (update, reassign, retry, cancel, comment), ``review`` (approve, reject),
+``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add,
+                      add_lines), ``direct`` (done), ``editing`` (update, reassign, retry, cancel, comment),
+                      ``review`` (approve, reject),
                       ``queries`` (list_tasks, show, events, revision), ``stats`` (agents, stats), ``attention``,
                       ``snapshot``, ``archive`` (archive, unarchive)
 ``schedules/``        add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .board.core import Core
     from .board.snapshot import Snapshot
     from .identity import Actor
-    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats
+    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats, Task
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
@@ -116,6 +117,40 @@ class Board(Claiming, Queries):
             lease=lease,
             actor=actor,
         )
+
+    def add_lines(
+        self,
+        text: str,
+        *,
+        body: str = "",
+        queue: str = "default",
+        priority: int = 0,
+        assignee: str | None = None,
+        due_at: str | datetime | None = None,
+        not_before: str | datetime | None = None,
+        tags: Sequence[str] = (),
+        depends_on: Sequence[str] = (),
+        params: dict[str, Any] | None = None,
+        max_attempts: int | None = None,
+        needs_approval: bool = False,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> tuple[list[Task], list[str]]:
+        """Add a task for each line of a text, its title, in one transaction; the fields given are those of each.
+
+        Empty lines and lines that begin with ``#`` are left out. At most 1,000 tasks.
+
+        Returns:
+            The tasks in the order of their lines, and sentences about their dependencies.
+
+        Raises:
+            InvalidInput: a line is no title, which ``details.field`` names (``line 3``); nothing was added.
+            NotFound: a dependency does not exist.
+        """
+        given = {**locals(), "dedupe_key": None}
+        from .board import adding, fields
+
+        return adding.add_lines(self, text, fields.among(given), depends_on=depends_on, agent=agent, actor=actor)
 
     def update(
         self,
