@@ -124,7 +124,9 @@ def test_day_that_begins_with_a_gap_begins_after_it() -> None:
     assert read("2026-04-23", "Africa/Cairo", end=True) == "2026-04-23T21:59:59.999+00:00"
 
 
-@pytest.mark.parametrize("written", ["+", "+x", "++1d", "+-1d", "-2d", "2d", "+1w", "+99999999999d", "yesterday", "fri"])
+@pytest.mark.parametrize(
+    "written", ["+", "+x", "++1d", "+-1d", "-2d", "2d", "+1w", "+99999999999d", "yesterday", "fri"]
+)
 def test_what_is_no_relative_instant_is_refused_and_told_which_there_are(written: str) -> None:
     with refused("invalid_input") as caught:
         read(written)

@@ -101,7 +101,7 @@ _ALL = (
             "queue": (TEXT, "Name; default: default"),
             "priority": (WHOLE, "Larger goes first; default 0"),
             "assignee": (TEXT, "Who alone may claim; default any"),
-            "due_at": (TEXT, "Deadline, ISO 8601, tomorrow, friday, +2d; board's zone unless it has an offset; default none"),
+            "due_at": (TEXT, "Deadline, ISO 8601, friday, +2d; board's zone without an offset; default none"),
             "not_before": (TEXT, "Start, as due_at; default now"),
             "tags": (LIST, "Default none"),
             "depends_on": (LIST, "Ids it waits for; default none"),
@@ -245,8 +245,8 @@ _ALL = (
     Tool(
         "cancel_task",
         "Cancel task",
-        "End a task nobody needs; whoever holds it loses the lease. To give up your own use release_task. "
-        "Returns the status. Errors: conflict (finished), not_permitted (in review), not_found.",
+        "End a task nobody needs; its holder loses the lease. For your own use release_task. "
+        "Returns the status. Errors: conflict (finished), not_permitted (review), not_found.",
         {
             "task_id": _ID,
             "confirm": (FLAG, "true, if meant"),
