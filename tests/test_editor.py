@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from agent_task_board.cli import editor
 from tests.command_line import Terminal
 from tests.support import MARIA
 
-BODY = "# Heading\n\ntitle: not a field\n\ntext"
+BODY = "# Heading\n\nowner: not a field\n\ntext"
 
 
 @pytest.fixture
@@ -108,15 +109,12 @@ def test_what_changed_is_written_in_one_update(desk: Desk) -> None:
 
 def test_task_that_changed_meanwhile_is_not_overwritten_and_the_text_is_kept(desk: Desk) -> None:
     board = Board(desk.terminal.directory / "data", actor=MARIA)
-
-    class Meanwhile:
-        script = f"""
-            sed -i 's/^title:.*/title: Mine/' "$1"
-            umask 022; cp "$1" "$1.new"; mv "$1.new" "$1"; chmod 644 "$1"
-            '{__import__("sys").executable}' -m agent_task_board update {desk.id} --priority 3 > /dev/null
-        """
-
-    answer = desk.edit(Meanwhile.script)
+    script = f"""
+        sed -i 's/^title:.*/title: Mine/' "$1"
+        chmod 644 "$1"
+        '{sys.executable}' -m agent_task_board update {desk.id} --priority 3 > /dev/null
+    """
+    answer = desk.edit(script)
     assert (answer.error["code"], answer.error["details"]["reason"]) == ("conflict", "version")
     assert "title: Mine" in desk.kept(answer)
     task = board.show(desk.id)["task"]
@@ -185,7 +183,7 @@ def test_agent_cannot_lift_the_need_for_approval_in_an_editor(desk: Desk) -> Non
 
 @pytest.mark.parametrize("body", ["", "\n", "a", "a\n\n", "\n\na", "# x", "title: y", "a\r\nb\r\n", "\u2028x"])
 def test_every_body_comes_back_as_it_was(body: str) -> None:
-    task = {name: "" for name in ("assignee", "dedupe_key")} | {"title": "t", "queue": "q", "priority": 0}
+    task: dict[str, Any] = {"assignee": "", "dedupe_key": "", "title": "t", "queue": "q", "priority": 0}
     task |= {"due_at": None, "not_before": None, "tags": [], "blocked_by": [], "params": {}, "max_attempts": 3}
     text = editor.write({**task, "needs_approval": False, "body": body}, "UTC")
     assert editor.changes(text, text) == {}

@@ -219,7 +219,7 @@ class Ledger:
                 done.add(event["task_id"])
             if (
                 event["kind"] == "claimed"
-                and event["actor_kind"] == "agent"
+                and event.get("actor_kind") != "human"
                 and not done.issuperset(waits.get(event["task_id"], ()))
             ):
                 yield f"claimed while blocked: {event}"
