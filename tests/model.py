@@ -593,7 +593,8 @@ class Model:
         return task.not_before is not None and task.not_before > self.now
 
     def _is_person(self, actor: Actor, task: Task) -> bool:
-        worked = {attempt.agent.casefold() for attempt in task.history}
+        by_hand = task.fence if task.status == "done" and task.claimed_by is None else None
+        worked = {attempt.agent.casefold() for attempt in task.history if attempt.fence != by_hand}
         return actor.kind != "agent" and actor.name.casefold() not in worked
 
     def _key_holder(self, key: str | None) -> Task | None:

@@ -109,7 +109,8 @@ def test_dependency_that_is_not_there_refuses_all_lines(terminal: Terminal) -> N
     "words",
     [
         ["-", "--claim", "--agent", "ada"], ["-", "--dedupe-key", "k"], ["-", "--request-id", "r"],
-        ["-", "--lease", "1h"], ["title", "--lines", "plan"], ["--lines", "no-such-file"], ["-", "--body-file", "-"], [],
+        ["-", "--lease", "1h"], ["title", "--lines", "plan"], ["--lines", "no-such-file"], ["-", "--body-file", "-"],
+        [],
     ],
 )  # fmt: skip
 def test_what_does_not_go_with_lines_is_refused(terminal: Terminal, words: list[str]) -> None:

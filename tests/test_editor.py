@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +13,9 @@ from agent_task_board import Board
 from agent_task_board.cli import editor
 from tests.command_line import Terminal
 from tests.support import MARIA
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BODY = "# Heading\n\nowner: not a field\n\ntext"
 

@@ -95,7 +95,7 @@ def test_names_are_compared_without_case_and_in_one_normal_form() -> None:
 
 
 def test_what_an_older_version_named_is_still_found_kept_and_imported(board: Board) -> None:
-    old = {"title": "old", "queue": "do\u200bcs", "tags": ["r\xaded"], "assignee": "a\u200bda"}
+    old: dict[str, Any] = {"title": "old", "queue": "do\u200bcs", "tags": ["r\xaded"], "assignee": "a\u200bda"}
     board.import_tasks([old])
     (task,) = board.list_tasks(queue="do\u200bcs", tags=["r\xaded"], assignee="a\u200bda").tasks
     assert (task.queue, task.tags, task.assignee) == ("do\u200bcs", ["r\xaded"], "a\u200bda")

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from .core import Core, Transaction
 
 IS_PERSON = """claimed_by IS NOT :actor
-    AND NOT EXISTS (SELECT 1 FROM attempt WHERE task_seq = task.seq AND agent = :actor)"""
-"""SQL: nobody judges a task on which they held a lease; an imported task has its holder and no attempts."""
+    AND NOT EXISTS (
+        SELECT 1 FROM attempt
+         WHERE task_seq = task.seq AND agent = :actor
+           AND NOT (task.status = 'done' AND task.claimed_by IS NULL AND fence = task.fence))"""
+"""SQL: nobody judges a task on which they held a lease; an imported task has its holder and no attempts.
+
+The last attempt of a done task without a holder is the ``done`` of a person, who held no lease.
+"""
 
 
 def approve(core: Core, task: str, *, note: str | None, actor: Actor | None) -> Receipt:
