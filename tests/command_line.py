@@ -87,7 +87,9 @@ class Answer:
         if not envelope["ok"]:
             assert self.code == EXIT_CODES[envelope["error"]["code"]]
         else:
-            assert self.code == 0
+            results = envelope["data"].get("results", ()) if isinstance(envelope["data"], dict) else ()
+            refused = [one["error"]["code"] for one in results if not one.get("ok", True)]
+            assert self.code == (EXIT_CODES[refused[0]] if refused else 0)
         return envelope
 
     @property

@@ -71,7 +71,7 @@ ARGUMENTS = {"task": "task_id", "blocked_by": "depends_on"}
 SERVICE_HINTS = {tools.HELD_BY_ANOTHER: Conflict.hint}
 """Hints that tools word otherwise than the service does, with what it says."""
 
-NAMES_AGENT = ("add", "claim", "resume")
+NAMES_AGENT = ("add", "claim", "resume", "done")
 """Commands with an option for the agent; any other takes it from the environment."""
 
 _ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")

@@ -159,7 +159,7 @@ def test_description_names_siblings_and_errors_and_every_parameter_its_default(t
     codes = re.search(r"Errors: (.*)\.$", tool.description)
     assert codes is not None
     told = re.sub(r"\(.*?\)", "", codes[1]).replace(" ", "").split(",")
-    assert set(told) <= {"invalid_input", "not_found", "conflict", "lease_lost"}
+    assert set(told) <= {"invalid_input", "not_found", "conflict", "lease_lost", "not_permitted"}
     for name, (_, text) in tool.parameters.items():
         assert ("default" in text.lower()) == (name not in tool.required), name
         assert text.isascii()

@@ -41,6 +41,12 @@ NOBODY = "none"
 _INT64 = 2**63
 _DIGITS = 18
 """Digits that always fit into 64 bits."""
+_IGNORABLE = (
+    ("\u034f", "\u034f"), ("\u115f", "\u1160"), ("\u17b4", "\u17b5"), ("\u180b", "\u180f"), ("\u2065", "\u2065"),
+    ("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"), ("\ufff0", "\ufff8"),
+    ("\U000e0000", "\U000e0fff"),
+)  # fmt: skip
+"""First and last of each range that Unicode calls default-ignorable, beyond the format characters (Cf)."""
 
 
 def _refuse(field: str, what: str, hint: str | None = None) -> InvalidInput:
@@ -85,32 +91,65 @@ def name(value: object, field: str) -> str:
     return line(value.strip() if isinstance(value, str) else value, field, NAME)
 
 
-def agent_name(value: object, field: str) -> str:
-    """Return an agent's name; ``none`` is reserved."""
+def visible(value: str, field: str) -> str:
+    """Return a new name, tag or queue, in which nothing is invisible: two that look alike are then spelled alike.
+
+    Boards of older versions may hold others: whatever finds or keeps a name that exists takes it as it is.
+    """
+    if not value.isascii():
+        from unicodedata import category  # half a megabyte that plain names do not pay for
+
+        for char in value:
+            if category(char) == "Cf" or any(low <= char <= high for low, high in _IGNORABLE):
+                raise _refuse(field, f"must not contain invisible characters (U+{ord(char):04X})")
+    return value
+
+
+def name_key(name: str) -> str:
+    """Return the form in which two names are compared: NFC and ``casefold()``."""
+    if name.isascii():
+        return name.casefold()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+def agent_name(value: object, field: str, *, old: bool = False) -> str:
+    """Return an agent's name; ``none`` is reserved. With ``old``, the name may be one that exists on an older board."""
     checked = name(value, field)
     if checked.casefold() == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
-    return checked
+    return checked if old else visible(checked, field)
 
 
 def actor_name(value: object, field: str) -> str:
     """Return an actor's name; ``none`` and ``system`` are reserved."""
-    checked = name(value, field)
+    checked = visible(name(value, field), field)
     if checked.casefold() in (NOBODY, BOARD):
         raise _refuse(field, f'"{checked}" is reserved')
     return checked
 
 
-def assignee(value: object, field: str) -> str | None:
+def assignee(value: object, field: str, *, old: bool = False) -> str | None:
     """Return an agent's name, or ``None`` if the value is ``None``, empty or ``none``."""
     if value is None or value == "" or (isinstance(value, str) and value.strip().casefold() == NOBODY):
         return None
-    return agent_name(value, field)
+    return agent_name(value, field, old=old)
+
+
+def queue_name(value: object, field: str) -> str:
+    """Return the name of a queue that a task is put into."""
+    return visible(name(value, field), field)
 
 
 def tags(values: object, field: str = "tags") -> list[str]:
     """Return tags in the given order, without duplicates."""
     return _each_once(values, field, TAGS, lambda value: line(value, field, TAG))
+
+
+def new_tags(values: object, field: str = "tags") -> list[str]:
+    """Return tags that a task is given, in the order given, each once."""
+    return [visible(tag, field) for tag in tags(values, field)]
 
 
 def artifacts(values: object, field: str = "artifacts") -> list[str]:

@@ -24,6 +24,8 @@ DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_DAYS = ("today", "tomorrow")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _LENGTH = r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?"
 
 
@@ -42,38 +44,72 @@ def from_text(text: str) -> int:
     return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
 
 
-def parse_instant(value: str | datetime, zone: str, *, field: str, end_of_day: bool = False) -> str:
-    """Return the stored form of an ISO 8601 instant.
+def parse_instant(
+    value: str | datetime, zone: str, *, field: str, end_of_day: bool = False, now: int | None = None
+) -> str:
+    """Return the stored form of an instant: ISO 8601 or, with ``now``, one relative to it.
 
-    A value without an offset is in ``zone`` (an IANA name). A bare date means its first millisecond, with
-    ``end_of_day`` its last.
+    Without an offset the value is in ``zone`` (an IANA name). A bare date means its first millisecond, or its
+    last one with ``end_of_day``; ``today``, ``tomorrow`` and the name of a weekday (its next one, never today) are
+    such dates. ``+2d`` is that length of time after ``now``, whatever the clocks of the zone do meanwhile.
 
     Raises:
-        InvalidInput: not ISO 8601, or outside the years 1 to 9999.
+        InvalidInput: not an instant, or outside the years 1 to 9999.
     """
     try:
-        moment = value if isinstance(value, datetime) else _parse_iso(value, end_of_day=end_of_day)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=load_zone(zone))
-        return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+        if isinstance(value, str) and now is not None and is_relative(value):
+            found = _relative(value.strip().lower(), load_zone(zone), now)
+        else:
+            found = value if isinstance(value, datetime) else _parse_iso(value)
+        if not isinstance(found, datetime):
+            return _of_day(found, load_zone(zone), end=end_of_day)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=load_zone(zone))
+        return found.astimezone(UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError):
+        hint = 'Write an ISO 8601 instant such as "2026-12-01T09:00:00+00:00", or a date such as "2026-12-01"'
+        more = "" if now is None else ", or today, tomorrow, the name of a weekday, or +2d"
         raise InvalidInput(
-            f"{field}: not an instant: {str(value)[:60]!r}",
-            hint='Write an ISO 8601 instant such as "2026-12-01T09:00:00+00:00", or a date such as "2026-12-01".',
-            field=field,
+            f"{field}: not an instant: {str(value)[:60]!r}", hint=f"{hint}{more}.", field=field
         ) from None
 
 
-def _parse_iso(value: object, *, end_of_day: bool) -> datetime:
+def is_relative(value: object) -> bool:
+    """Say whether an instant depends on when it is read: a word such as ``tomorrow``, or a length such as ``+2d``."""
+    text = value.strip().lower() if isinstance(value, str) and len(value) <= 60 else ""
+    return text in _DAYS or text in _WEEKDAYS or text.startswith("+")
+
+
+def _relative(text: str, zone: tzinfo, now: int) -> date | datetime:
+    """Return the date or the instant that a relative one stands for."""
+    if text.startswith("+"):
+        length = _to_milliseconds(text[1:].lstrip())
+        if length is None:
+            raise ValueError
+        return _EPOCH + timedelta(milliseconds=now + length)
+    today = (_EPOCH + timedelta(milliseconds=now)).astimezone(zone).date()
+    if text in _DAYS:
+        return today + timedelta(days=_DAYS.index(text))
+    return today + timedelta(days=(_WEEKDAYS.index(text) - today.weekday() - 1) % 7 + 1)
+
+
+def _of_day(day: date, zone: tzinfo, *, end: bool) -> str:
+    """Return the first or the last millisecond of a day in a zone, whatever its clocks do at midnight."""
+    if end and day < date.max:  # not 23:59:59.999, which comes twice where clocks are set back at midnight
+        following = datetime.combine(day + timedelta(days=1), datetime.min.time(), zone).astimezone(UTC)
+        return (following - _MILLISECOND).isoformat(timespec="milliseconds")
+    time_of_day = datetime.max.time().replace(microsecond=999_000) if end else datetime.min.time()
+    return datetime.combine(day, time_of_day, zone).astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _parse_iso(value: object) -> date | datetime:
     text = value.strip() if isinstance(value, str) else "\0"
     if not text.isprintable():  # fromisoformat stops at a NUL
         raise ValueError
     try:
-        day = date.fromisoformat(text)
+        return date.fromisoformat(text)
     except ValueError:
         return datetime.fromisoformat(text)
-    start = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - the caller adds the zone
-    return start.replace(hour=23, minute=59, second=59, microsecond=999_000) if end_of_day else start
 
 
 def load_zone(name: str) -> tzinfo:

@@ -3,8 +3,9 @@
 ``Board`` combines these parts; no other module knows all of them:
 
 ====================  ==============================================================================================
-``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add),
-                      ``editing`` (update, reassign, retry, cancel, comment), ``review`` (approve, reject),
+``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add,
+                      add_lines), ``direct`` (done), ``editing`` (update, reassign, retry, cancel, comment),
+                      ``review`` (approve, reject),
                       ``queries`` (list_tasks, show, events, revision), ``stats`` (agents, stats), ``attention``,
                       ``snapshot``, ``archive`` (archive, unarchive)
 ``schedules/``        add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .board.core import Core
     from .board.snapshot import Snapshot
     from .identity import Actor
-    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats
+    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats, Task
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
@@ -150,6 +151,40 @@ class Board(Claiming, Queries):
             )
         )
 
+    def add_lines(
+        self,
+        text: str,
+        *,
+        body: str = "",
+        queue: str = "default",
+        priority: int = 0,
+        assignee: str | None = None,
+        due_at: str | datetime | None = None,
+        not_before: str | datetime | None = None,
+        tags: Sequence[str] = (),
+        depends_on: Sequence[str] = (),
+        params: dict[str, Any] | None = None,
+        max_attempts: int | None = None,
+        needs_approval: bool = False,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> tuple[list[Task], list[str]]:
+        """Add a task for each line of a text, its title, in one transaction; the fields given are those of each.
+
+        Empty lines and lines that begin with ``#`` are left out. At most 1,000 tasks.
+
+        Returns:
+            The tasks in the order of their lines, and sentences about their dependencies.
+
+        Raises:
+            InvalidInput: a line is no title, which ``details.field`` names (``line 3``); nothing was added.
+            NotFound: a dependency does not exist.
+        """
+        given = {**locals(), "dedupe_key": None}
+        from .board import adding, fields
+
+        return adding.add_lines(self, text, fields.among(given), depends_on=depends_on, agent=agent, actor=actor)
+
     def update(
         self,
         task: str,
@@ -228,10 +263,37 @@ class Board(Claiming, Queries):
         Raises:
             NotFound: no such task.
             Conflict: the task is finished.
+            NotPermitted: the task is in review, and the caller is an agent, or held a lease on this task.
         """
         from .board.editing import cancel
 
         return cancel(self, task, note=note, actor=actor)
+
+    def done(
+        self,
+        task: str,
+        *,
+        result: Any = None,
+        artifacts: Sequence[str] = (),
+        note: str | None = None,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> Receipt:
+        """Claim a queued task and complete it in one step: for something small that is done already.
+
+        An agent does it where it could claim the task, and it goes to review if it needs approval. A person does it to
+        a blocked, delayed or assigned task, too, which ``warnings`` then say, and holds the task at no time. With
+        ``agent`` the caller is that agent. An actor that has held the task counts as an agent.
+
+        Raises:
+            NotFound: no such task.
+            Conflict: the task is not queued or, for an agent, is blocked, delayed or assigned to another agent.
+        """
+        from .board.direct import done
+
+        return done(
+            self, task, result=result, artifacts=artifacts, note=note, agent=agent, actor=actor
+        )  # fmt: skip
 
     def comment(self, task: str, text: str, *, actor: Actor | None = None) -> Event:
         """Add a comment to a task in any status; return the event.

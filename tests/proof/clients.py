@@ -57,7 +57,7 @@ def fields(call: dict[str, Any]) -> dict[str, Any]:
         args["error"] = mark
     elif verb == "comment":
         args["text"] = mark
-    elif verb in (*ENDINGS, "approve", "reject", "reassign", "cancel") or args.pop("noted", False):
+    elif verb in (*ENDINGS, "done", "approve", "reject", "reassign", "cancel") or args.pop("noted", False):
         args["note"] = mark
     args.pop("noted", None)
     return args

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import identity, inputs
+from .. import identity, inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import AGENT, Receipt
 from . import dependencies, fields, refusals
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..identity import Actor
-    from ..model import Lease, TaskRow
+    from ..model import Lease, Task, TaskRow
     from ..storage.db import Row
     from .core import Core, Transaction
 
+LINES = 1_000
+"""Tasks that one call of ``add_lines`` adds, at most."""
 ID_ATTEMPTS = 10
 """How many new ids are tried before failing: two processes can generate the same one."""
 
@@ -44,12 +46,17 @@ def add(
         raise InvalidInput("agent: required to claim the task", hint="Give the agent's name.", field="agent")
     length = lease_length(core, lease)
     request_id = inputs.key(request_id, "request_id")
-    columns = fields.stored(given, core.settings)
+    columns = fields.stored(given, fields.Context(core.settings, core.clock()))
     depends_on = inputs.references(depends_on, fields.DEPENDS_ON)
     arguments = ""
     if request_id is not None:
-        claimed_with = [(claimer or "").casefold(), length] if claim else None
-        arguments = request_digest("add", [{**columns, "params": given["params"] or {}}, depends_on, claimed_with])
+        # A relative instant is the same argument whenever the call is repeated.
+        written = {
+            name: given[name].strip().lower() for name in fields.INSTANTS if instants.is_relative(given.get(name))
+        }
+        claimed_with = [inputs.name_key(claimer or ""), length] if claim else None
+        asked = {**columns, **written, "params": given["params"] or {}}
+        arguments = request_digest("add", [asked, depends_on, claimed_with])
     with core.write(by) as tx:
         earlier = tx.earlier_request(request_id, arguments)
         if earlier is not None:
@@ -69,6 +76,34 @@ def add(
             row, number, granted = _claim_at_once(core, tx, row, claimer, length)
         tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=True)
         return Receipt(to_task(row, tx.now), created=True, lease=granted, warnings=sentences)
+
+
+def add_lines(
+    core: Core, text: str, given: dict[str, Any], *, depends_on: Sequence[str], agent: str | None, actor: Actor | None
+) -> tuple[list[Task], list[str]]:
+    """Do what ``Board.add_lines`` promises; ``given`` holds every field that may be set, but for the title."""
+    by, _ = _who(core, agent, actor, None)
+    titles = [
+        inputs.title(line, f"line {number}")
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if not titles:
+        raise InvalidInput("lines: no task in them", hint="Write one title a line.", field="lines")
+    inputs.at_most(len(titles), "lines", LINES)
+    depends_on = inputs.references(depends_on, fields.DEPENDS_ON)
+    context = fields.Context(core.settings, core.clock())
+    shared = fields.stored({name: value for name, value in given.items() if name != "title"}, context)
+    added, sentences = [], []
+    with core.write(by) as tx:
+        others = dependencies.find_all(tx, depends_on)
+        for title in titles:
+            row, _ = insert(core, tx, {**shared, "title": title})
+            sentences += dependencies.add(tx, row, others)
+            row = tx.task(row["seq"])
+            tx.record(row, "created", changes(None, row))
+            added.append(to_task(row, tx.now))
+    return added, sentences
 
 
 def _who(core: Core, agent: str | None, actor: Actor | None, assignee: str | None) -> tuple[Actor, str | None]:

@@ -85,7 +85,7 @@ class Claiming(Core):
             raise InvalidInput("id: cannot be combined with queues or tags", field="id")
         arguments = ""
         if request_id is not None:
-            given = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
+            given = [inputs.name_key(name), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
             arguments = request_digest("claim", given)
         with self.write() as tx:
             name = tx.canonical_name(name)
@@ -415,15 +415,7 @@ def grant(
         return None
     after = rows[0]
     name = after["claimed_by"]
-    tx.register_agent(name)
-    number = tx.execute(
-        """
-        INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
-        SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
-        RETURNING number
-        """,
-        {"seq": after["seq"], "agent": name, "fence": after["fence"], "now": tx.now},
-    ).fetchall()[0][0]
+    number = tx.begin_attempt(after, name)
     changed = {
         "status": {"from": "queued", "to": "claimed"},
         "attempts": {"from": after["attempts"] - 1, "to": after["attempts"]},

@@ -251,15 +251,28 @@ class Transaction:
     # Agents
 
     def canonical_name(self, name: str) -> str:
-        """Return an agent's name as first written; a new name as given."""
-        row = self.execute("SELECT name FROM agent WHERE key = ?", (name.casefold(),)).fetchone()
+        """Return an agent's name as it was first written, or as it is given if it is new."""
+        key = inputs.name_key(name)
+        row = self.execute("SELECT name FROM agent WHERE key = ?", (key,)).fetchone()
+        if row is None and not name.isascii():
+            row = self._name_of_old_key(name)
         return row[0] if row else name
+
+    def _name_of_old_key(self, name: str) -> Row | None:
+        """Return the name of an agent that an older version stored under a key that was not normalized."""
+        from unicodedata import normalize
+
+        spellings = (name.casefold(), normalize("NFD", name).casefold(), normalize("NFD", name.casefold()))
+        row: Row | None = self.execute(
+            "SELECT name FROM agent WHERE key IN (?, ?, ?) ORDER BY first_seen_at LIMIT 1", spellings
+        ).fetchone()
+        return row
 
     def register_agent(self, name: str) -> None:
         """Add an agent, if it is new; its attempts record when it was last seen."""
         self.execute(
             "INSERT INTO agent (key, name, first_seen_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (name.casefold(), name, self.now),
+            (inputs.name_key(name), name, self.now),
         )
 
     def assignee(self, name: str | None) -> str | None:
@@ -276,6 +289,19 @@ class Transaction:
         return identity.Actor(name, AGENT)
 
     # Attempts
+
+    def begin_attempt(self, task: TaskRow, agent: str) -> int:
+        """Begin an attempt of an agent under the fence that its task has now; return its number."""
+        self.register_agent(agent)
+        number: int = self.execute(
+            """
+            INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
+            SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
+            RETURNING number
+            """,
+            {"seq": task["seq"], "agent": agent, "fence": task["fence"], "now": self.now},
+        ).fetchall()[0][0]
+        return number
 
     def end_attempt(
         self,

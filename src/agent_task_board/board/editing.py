@@ -12,7 +12,7 @@ from . import dependencies, fields, refusals
 from .adding import key_holder
 from .expiry import END_LEASE, TO_QUEUE
 from .history import changes
-from .review import require_person
+from .review import IS_PERSON, require_person
 from .rows import to_task
 
 TYPE_CHECKING = False
@@ -44,8 +44,8 @@ def update(
 
     If ``depends_on`` is ``None``, the dependencies do not change; an empty list removes them.
     """
-    columns = fields.stored(fields.reset(given), core.settings)
-    new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
+    columns = fields.stored(fields.reset(given), fields.Context(core.settings, core.clock()))
+    new_tags, lost_tags = inputs.new_tags(add_tags), inputs.tags(drop_tags)
     if if_status is not None:
         inputs.one_of(if_status, "if_status", STATUSES)
     if if_version is not None:
@@ -65,7 +65,7 @@ def update(
         if new_tags or lost_tags:
             columns["tags"] = _edited_tags(columns.get("tags") or before["tags"], new_tags, lost_tags)
         if columns.get("needs_approval") == 0 and before["needs_approval"]:
-            require_person(tx, before, "update --no-needs-approval")
+            require_person(tx, before)
         added: dict[str, TaskRow] = {}
         dropped: dict[str, TaskRow] = {}
         if edits_dependencies:
@@ -224,9 +224,14 @@ def cancel(core: Core, task: str, *, note: str | None, actor: Actor | None) -> R
         after = tx.change(
             before,
             f"status = 'cancelled', finished_at = :now, {END_LEASE}",
-            where="status IN ('queued', 'claimed', 'running', 'review')",
+            where=f"""
+            (status IN ('queued', 'claimed', 'running')
+             OR (status = 'review' AND :actor_kind <> 'agent' AND {IS_PERSON}))""",
+            values={"actor": tx.by.name, "actor_kind": tx.by.kind},
         )
         if after is None:
+            if before["status"] == REVIEW:
+                require_person(tx, before)
             raise refusals.status_conflict(before, [QUEUED, *LEASED, REVIEW])
         attempt = tx.end_attempt(after, "cancelled", note=note) if before["status"] in LEASED else None
         tx.record(after, "cancelled", {**changes(before, after), "note": note, "attempt": attempt})

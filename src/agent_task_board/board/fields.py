@@ -14,11 +14,25 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
 
-    Check = Callable[[Any, Settings], Any]
-    """Takes a value and the settings; returns the stored value, or raises ``InvalidInput``."""
+    Check = Callable[[Any, "Context"], Any]
+    """Takes a value and its context; returns what is stored, or raises ``InvalidInput``."""
 
 ADD, UPDATE, IMPORT, TEMPLATE = "add", "update", "import", "template"
 """Where a field can be set."""
+
+
+class Context:
+    """What a value is read with: the settings, and the instant from which relative ones such as ``+2d`` count.
+
+    ``old`` says that the values come from a board: names that no call may introduce any more are taken there.
+    """
+
+    __slots__ = ("now", "old", "settings")
+
+    def __init__(self, settings: Settings, now: int, *, old: bool = False) -> None:
+        self.settings = settings
+        self.now = now
+        self.old = old
 
 
 class Field:
@@ -35,17 +49,26 @@ class Field:
 
 
 def _instant(field: str, *, end_of_day: bool = False) -> Check:
-    def check(value: Any, settings: Settings) -> str | None:
+    def check(value: Any, context: Context) -> str | None:
         if value is None or value == "":
             return None
-        return instants.parse_instant(value, settings.timezone, field=field, end_of_day=end_of_day)
+        zone = context.settings.timezone
+        return instants.parse_instant(value, zone, field=field, end_of_day=end_of_day, now=context.now)
 
     return check
 
 
-def _max_attempts(value: Any, settings: Settings) -> int:
-    limit = settings.max_attempts if value is None else value
+def _max_attempts(value: Any, context: Context) -> int:
+    limit = context.settings.max_attempts if value is None else value
     return inputs.integer(limit, "max_attempts", 1, inputs.MAX_ATTEMPTS)
+
+
+def _queue(value: Any, context: Context) -> str:
+    return (inputs.name if context.old else inputs.queue_name)(value, "queue")
+
+
+def _tags(value: Any, context: Context) -> str:
+    return inputs.json_text((inputs.tags if context.old else inputs.new_tags)(value), "tags")
 
 
 _EVERYWHERE = (ADD, UPDATE, IMPORT, TEMPLATE)
@@ -53,12 +76,12 @@ _EVERYWHERE = (ADD, UPDATE, IMPORT, TEMPLATE)
 FIELDS: dict[str, Field] = {
     "title": Field(lambda value, _: inputs.title(value, "title"), None, *_EVERYWHERE, resets=False),
     "body": Field(lambda value, _: inputs.text(value, "body", inputs.BODY), "", *_EVERYWHERE),
-    "queue": Field(lambda value, _: inputs.name(value, "queue"), "default", *_EVERYWHERE),
+    "queue": Field(_queue, "default", *_EVERYWHERE),
     "priority": Field(lambda value, _: inputs.priority(value, "priority"), 0, *_EVERYWHERE),
-    "assignee": Field(lambda value, _: inputs.assignee(value, "assignee"), None, *_EVERYWHERE),
+    "assignee": Field(lambda value, context: inputs.assignee(value, "assignee", old=context.old), None, *_EVERYWHERE),
     "due_at": Field(_instant("due_at", end_of_day=True), None, ADD, UPDATE, IMPORT),
     "not_before": Field(_instant("not_before"), None, ADD, UPDATE, IMPORT),
-    "tags": Field(lambda value, _: inputs.json_text(inputs.tags(value), "tags"), (), *_EVERYWHERE),
+    "tags": Field(_tags, (), *_EVERYWHERE),
     "params": Field(lambda value, _: inputs.parameters({} if value is None else value), None, *_EVERYWHERE),
     "dedupe_key": Field(lambda value, _: inputs.key(value, "dedupe_key"), None, ADD, UPDATE, IMPORT),
     "max_attempts": Field(_max_attempts, None, *_EVERYWHERE),
@@ -67,6 +90,9 @@ FIELDS: dict[str, Field] = {
     ),
 }
 """The fields by name; only ``title`` is required."""
+
+INSTANTS = ("due_at", "not_before")
+"""The fields that hold an instant."""
 
 DEPENDS_ON = "depends_on"
 BLOCKED_BY = "blocked_by"
@@ -100,10 +126,10 @@ def reset(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def stored(given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Check the given fields; return the stored values by column.
+def stored(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Check the fields given and return what is stored for them, by column.
 
     Raises:
         InvalidInput: a value is malformed or out of range; ``details.field`` names it.
     """
-    return {name: FIELDS[name].check(value, settings) for name, value in given.items()}
+    return {name: FIELDS[name].check(value, context) for name, value in given.items()}

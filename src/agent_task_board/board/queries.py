@@ -130,10 +130,10 @@ class Queries(Core):
             found.add(beyond, key=last_key, seq=last_seq)
         with self.read() as tx:
             if assignee is not None:
-                wanted_assignee = inputs.assignee(assignee, "assignee")
+                wanted_assignee = inputs.assignee(assignee, "assignee", old=True)
                 found.add("assignee IS :assignee", assignee=wanted_assignee and tx.canonical_name(wanted_assignee))
             if claimed_by is not None:
-                name = inputs.agent_name(claimed_by, "claimed_by")
+                name = inputs.agent_name(claimed_by, "claimed_by", old=True)
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
             columns = (*(NAMES if full else LEAN_NAMES), "key")
             rows, has_more = _page(

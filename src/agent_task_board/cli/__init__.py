@@ -89,12 +89,13 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
 
 
 def _run(arguments: list[str], warnings: list[str], calls: list[Call]) -> Reply:
-    from . import parsing
+    from . import parsing, registry
 
     place = parsing.place_of_command(arguments)
     if place is None:
         return _without_command(arguments)
-    name = arguments.pop(place)
+    name = registry.ALIASES.get(arguments[place], arguments[place])
+    del arguments[place]
     command = find(name)
     parsed = parsing.parser_of(name, command).parse_args(arguments)
 
@@ -114,12 +115,14 @@ def find(name: str) -> Command:
     Raises:
         InvalidInput: unknown command; the hint suggests a similar one.
     """
-    from .registry import MODULES
+    from .registry import ALIASES, MODULES
 
     if name not in MODULES:
         from .parsing import did_you_mean
 
-        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=did_you_mean(name, MODULES) or "See `atb --help`.")
+        raise InvalidInput(
+            f"unknown command: {name[:60]!r}", hint=did_you_mean(name, [*MODULES, *ALIASES]) or "See `atb --help`."
+        )
     module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
     command: Command = module.COMMANDS[name]
     return command

@@ -60,10 +60,10 @@ class Reply:
 
     ``zone`` is the time zone of that page. ``printed`` means that the command has already printed its output.
     ``compact`` takes the warnings of the envelope and returns the answer as compact text. ``then`` is called once the
-    answer is printed, and may run for as long as it needs.
+    answer is printed, and may run for as long as it needs. ``exit_code`` is not 0 if a part of the call was refused.
     """
 
-    __slots__ = ("compact", "data", "page", "printed", "then", "warnings", "zone")
+    __slots__ = ("compact", "data", "exit_code", "page", "printed", "then", "warnings", "zone")
 
     def __init__(
         self,
@@ -75,8 +75,10 @@ class Reply:
         printed: bool = False,
         compact: Callable[[list[str]], str] | None = None,
         then: Callable[[], None] | None = None,
+        exit_code: int = 0,
     ) -> None:
         self.data = data
+        self.exit_code = exit_code
         self.page = page
         self.warnings = warnings or []
         self.zone = zone

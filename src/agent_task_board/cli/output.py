@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 STYLES = ("json", "table", "compact")
 COMPACT = frozenset(
     """
-    claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
-    unarchive list show
+    claim resume heartbeat complete fail release handoff add done update edit comment approve reject reassign retry
+    cancel unarchive list show
     """.split()
 )
 """Commands that support compact text; the others print their envelope instead."""
@@ -64,9 +64,9 @@ def _has_compact_form(name: str) -> bool:
 
 
 def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> int:
-    """Print the answer of a command that succeeded; return the exit code."""
+    """Print the answer of a command that was not refused; return the exit code."""
     if reply.printed:
-        return 0
+        return reply.exit_code
     warnings = [*warnings, *reply.warnings]
     try:
         if style == "compact" and reply.compact is not None:
@@ -84,7 +84,7 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> in
         discard()
         sys.stderr.write(f"the command succeeded, but its answer cannot be written: {error.strerror}\n")
         return BoardError.exit_code
-    return 0
+    return reply.exit_code
 
 
 def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> int:

@@ -155,6 +155,20 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
     return lines
 
 
+def _results(data: dict[str, Any]) -> list[str]:
+    rows = [
+        (one["id"], one["task"]["status"], one["task"]["title"])
+        if one["ok"]
+        else (one["id"], one["error"]["code"], one["error"]["message"])
+        for one in data["results"]
+    ]
+    return table(("ID", "RESULT", "TITLE OR REASON"), rows)
+
+
+def _added(data: dict[str, Any]) -> list[str]:
+    return table(("ID", "TITLE"), [(task["id"][-6:], task["title"]) for task in data["tasks"]])
+
+
 def _comment(data: dict[str, Any], zone: str) -> list[str]:
     event = data["event"]
     return [f"comment {event['seq']} on {event['task_id']} by {event['actor']}, {_local(event['at'], zone)}"]
@@ -297,10 +311,12 @@ def _facts(data: dict[str, Any]) -> list[str]:
 
 
 _PAGES: dict[str, Callable[[Any], list[str]]] = {
+    "added": _added,
     "config": _config,
     "demo": _demo,
     "doctor": _doctor,
     "facts": _facts,
+    "results": _results,
     "setup": _setup,
     "stats": _stats,
     "tasks": _tasks,

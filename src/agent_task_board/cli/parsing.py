@@ -72,6 +72,8 @@ class Parser(argparse.ArgumentParser):
                 break
             if word.startswith("-") and word not in known:
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
+        if hint is None and message.startswith("unrecognized arguments"):
+            hint = f"Quote a value of several words. See `{self.prog} --help`."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
 
     def arguments(self) -> list[argparse.Action]:

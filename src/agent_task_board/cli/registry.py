@@ -6,7 +6,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Work on tasks": ("leases", ("claim", "resume", "heartbeat", "complete", "fail", "release", "handoff")),
     "Create and manage tasks": (
         "tasks",
-        ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
+        ("add", "done", "update", "edit", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
     "Project": ("project", ("init", "where")),
@@ -19,6 +19,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Backup and archive": ("retention", ("backup", "restore", "archive", "unarchive")),
     "Maintenance": ("upkeep", ("tick", "doctor", "config", "demo")),
 }
+ALIASES = {"close": "done"}
+"""Other names of commands."""
 MODULES = {name: module for module, names in GROUPS.values() for name in names}
 
 

@@ -109,8 +109,8 @@ _ALL = (
             "queue": (TEXT, "Name; default: default"),
             "priority": (INTEGER, "Higher goes first; default 0"),
             "assignee": (TEXT, "Only this agent may claim; default any"),
-            "due_at": (TEXT, "Deadline, ISO 8601; without offset in board's zone; default none"),
-            "not_before": (TEXT, "Earliest start, like due_at; default now"),
+            "due_at": (TEXT, "Deadline, ISO 8601, friday, +2d; board's zone without an offset; default none"),
+            "not_before": (TEXT, "Start, as due_at; default now"),
             "tags": (LIST, "Default none"),
             "depends_on": (LIST, "Ids of tasks to wait for; default none"),
             "params": (OBJECT, "Input data; default {}"),
@@ -253,7 +253,7 @@ _ALL = (
         "cancel_task",
         "Cancel task",
         "End a task that is not needed; its holder loses the lease. To give up your own use release_task. "
-        "Returns the status. Errors: conflict (finished), not_found.",
+        "Returns the status. Errors: conflict (finished), not_permitted (review), not_found.",
         {
             "task_id": _ID,
             "confirm": (BOOLEAN, "Must be true"),

@@ -62,7 +62,8 @@ def fill(core: Core, template: dict[str, Any], at: str, zone: str) -> dict[str, 
     if due is not None:
         length = instants.parse_length(due, field=DUE_IN, high=_DUE_HIGH)
         due = instants.to_text(min(instant + length, _LATEST))
-    return fields.stored({**given, "due_at": due, "not_before": None, "dedupe_key": None}, core.settings)
+    template = {**given, "due_at": due, "not_before": None, "dedupe_key": None}
+    return fields.stored(template, fields.Context(core.settings, core.clock(), old=True))
 
 
 def read(text: str) -> Any:

@@ -290,6 +290,8 @@ _COPY = (
      GROUP BY key
         ON CONFLICT (key) DO UPDATE
        SET last_seen_at = coalesce(max(last_seen_at, excluded.last_seen_at), last_seen_at, excluded.last_seen_at)
+        ON CONFLICT (name) DO UPDATE
+       SET last_seen_at = coalesce(max(last_seen_at, excluded.last_seen_at), last_seen_at, excluded.last_seen_at)
     """,
     f"""
     INSERT INTO task (seq, id, archived_at, delayed, assignee, claimed_by, created_at, updated_at, finished_at,

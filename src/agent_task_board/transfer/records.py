@@ -113,7 +113,7 @@ class RecordStager:
         editable = {key: given.get(key, default) for key, default in fields.settable(fields.IMPORT).items()}
         error, result = given.get("error"), given.get("result")
         columns: dict[str, Any] = {
-            **fields.stored(editable, self._core.settings),
+            **fields.stored(editable, fields.Context(self._core.settings, self._core.clock(), old=True)),
             "status": inputs.one_of(given.get("status", QUEUED), "status", STATUSES),
             "result": None if result is None else inputs.json_text(result, "result"),
             "artifacts": inputs.json_text(inputs.artifacts(given.get("artifacts", ())), "artifacts"),
@@ -122,7 +122,7 @@ class RecordStager:
             "fence": inputs.integer(given.get("fence", 0), "fence", 0, 2**53),
             "version": inputs.integer(given.get("version", 1), "version", 1, 2**53),
             "progress": None,
-            "claimed_by": inputs.assignee(given.get("claimed_by"), "claimed_by"),
+            "claimed_by": inputs.assignee(given.get("claimed_by"), "claimed_by", old=True),
             "created_by": inputs.name(given.get("created_by", self._actor_name), "created_by"),
             "schedule_id": inputs.key(given.get("schedule_id"), "schedule_id"),
         }
@@ -171,7 +171,7 @@ class RecordStager:
             index,
             _task_id(given),
             inputs.integer(given.get("number"), "number", 1, 2**53),
-            self._agent_key(inputs.agent_name(given.get("agent"), "agent")),
+            self._agent_key(inputs.agent_name(given.get("agent"), "agent", old=True)),
             inputs.integer(given.get("fence"), "fence", 0, 2**53),
             self._instant(given, "claimed_at", required=True),
             ended_at,
@@ -241,7 +241,7 @@ class RecordStager:
         """Return the key of an agent's name, and remember the name as first written."""
         if name is None:
             return None
-        key = name.casefold()
+        key = inputs.name_key(name)
         self._agents.setdefault(key, name)
         return key
 

@@ -43,10 +43,13 @@ BODY: dict[str, tuple[Schema, str]] = {
         "higher numbers are claimed first; default 0",
     ),
     "assignee": (_nullable(_text(inputs.NAME)), "the only agent that can claim it; `none` or `null` for any"),
-    "due_at": (_nullable(_text(inputs.NAME)), "deadline: an ISO 8601 instant, or a date (the end of that day)"),
+    "due_at": (
+        _nullable(_text(inputs.NAME)),
+        "deadline: an ISO 8601 instant, `today`, `tomorrow`, a weekday or `+2d`; a day means its end",
+    ),
     "not_before": (
         _nullable(_text(inputs.NAME)),
-        "earliest claim: an ISO 8601 instant, or a date (the start of that day)",
+        "earliest claim: an ISO 8601 instant, `today`, `tomorrow`, a weekday or `+2d`; a day means its start",
     ),
     "tags": (
         {"type": ["array", "null"], "items": _text(inputs.TAG, minLength=1), "maxItems": inputs.TAGS},
