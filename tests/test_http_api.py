@@ -1184,7 +1184,7 @@ def test_a_server_for_reading_only_refuses_every_write(tmp_path: Path, clock: Cl
 
 def test_a_locked_board_is_busy_and_asks_to_come_again(api: Client, server: InThread, tmp_path: Path) -> None:
     task = add(api)
-    server.board.database._busy_timeout = 0.05
+    server.board.database.busy_timeout = 0.05
     with raw(tmp_path / "data") as connection, server.client() as other:
         connection.execute("BEGIN IMMEDIATE")
         for method, path, body in (

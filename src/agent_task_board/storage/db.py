@@ -51,6 +51,8 @@ OLDEST_SQLITE = (3, 38, 0)
 
 CLOCK_TICK = 0.05
 """Seconds after a change within which another change may get the same file times; kernels count in up to 10 ms."""
+_EXACT = 0.1
+"""Seconds by which a wait for a lock may be longer than the busy timeout; changing it costs a statement."""
 _SETTLED = 0.1
 """Seconds after which an unchanged log that cannot be opened counts as left behind by a process that died."""
 
@@ -192,7 +194,7 @@ class Database:
         """Whether the latest transaction found no board and used an empty one instead."""
         self._create = create and not read_only
         self._read_only = read_only
-        self._busy_timeout = busy_timeout
+        self.busy_timeout = busy_timeout
         self.before_migration = before_migration
 
     def exists(self) -> bool:
@@ -290,7 +292,7 @@ class Database:
 
     def deadline(self) -> float:
         """Return the instant of the monotonic clock at which a transaction that begins now stops waiting."""
-        return monotonic() + self._busy_timeout
+        return monotonic() + self.busy_timeout
 
     def session(self, *, to_write: bool = False, deadline: float | None = None) -> Session:
         """Return the connection of this thread, opened on first use; only a write creates a board.
@@ -488,10 +490,14 @@ class Session:
         if self.has_changed():
             raise changed(self.database.path)
 
+    def waits_other_than(self, seconds: float) -> bool:
+        """Return whether SQLite waits for a lock for another time, for example after a transaction that was late."""
+        return not -_EXACT < self._wait - seconds < _EXACT
+
     def wait_until(self, deadline: float) -> None:
         """Let SQLite wait for a lock until ``deadline`` of the monotonic clock, and no longer."""
         left = max(0.0, deadline - monotonic())
-        if not -0.001 < left - self._wait < 0.001:  # a pragma costs more than a millisecond is worth
+        if not -_EXACT < left - self._wait < _EXACT:
             self.connection.execute(f"PRAGMA busy_timeout = {int(left * 1_000)}")
             self._wait = left
 
@@ -501,7 +507,6 @@ class Session:
         if self._is_read_only:
             what, hint = _UNUSABLE[sqlite3.SQLITE_READONLY]
             raise Unusable(f"{self.database.path}: {what}", hint=hint)
-        self.wait_until(deadline)
         if not (self._is_ready_to_write or self.is_absent):
             self._make_ready(deadline)
         connection.execute("BEGIN IMMEDIATE")
@@ -622,7 +627,8 @@ class _Read:
             session = self._session = database.session(deadline=deadline)
             connection = session.connection
             try:
-                session.wait_until(deadline)
+                if session.waits_other_than(database.busy_timeout):
+                    session.wait_until(deadline)
                 connection.execute("BEGIN")
                 if not session.is_absent and session.check_identity() < SCHEMA_VERSION:
                     raise Unusable(
@@ -663,7 +669,9 @@ class _Write:
         self._changes = session.connection.total_changes
         try:
             if not session.is_absent:
-                session.turnstile.enter(deadline)
+                was_behind_others = session.turnstile.enter(deadline)
+                if was_behind_others or session.waits_other_than(self._database.busy_timeout):
+                    session.wait_until(deadline)
             session.begin_write(deadline)
         except BaseException as error:
             self._abort(error)

@@ -45,8 +45,12 @@ class Turnstile:
         self._queue = _Lock(os.path.join(directory, "turnstile.queue"))
         self._turn = _Lock(os.path.join(directory, "turnstile.turn"))
 
-    def enter(self, deadline: float | None = None) -> None:
-        """Wait for this writer's turn: until it comes, ``PATIENCE`` ends, or ``deadline`` of the monotonic clock."""
+    def enter(self, deadline: float | None = None) -> bool:
+        """Wait for this writer's turn: until it comes, ``PATIENCE`` ends, or ``deadline`` of the monotonic clock.
+
+        Returns:
+            Whether another writer was in front.
+        """
         end = monotonic() + PATIENCE
         if deadline is not None and deadline < end:
             end = deadline
@@ -55,6 +59,7 @@ class Turnstile:
             self._turn.take(end)
         finally:
             self._queue.give_up()
+        return self._queue.was_taken or self._turn.was_taken
 
     def leave(self) -> None:
         """Let the next writer in."""
@@ -73,19 +78,26 @@ class _Lock:
         self._path = path
         self._file = -1
         self._held = False
+        self.was_taken = False
+        """Whether another process had the lock when this one last asked for it."""
         self._abandoned: _Wait | None = None
         """A wait that ran out of time; the next one continues it, because each wait costs a thread."""
 
     def take(self, deadline: float) -> bool:
         """Take the lock; return False if ``deadline`` (of the monotonic clock) comes first or locking is impossible."""
+        self.was_taken = False
         wait, self._abandoned = self._abandoned, None
         if wait is None or not wait.resume():
-            if self._try() or self._file < 0 or deadline <= monotonic():
+            if self._try() or self._file < 0:
                 return self._held
+            self.was_taken = True
+            if deadline <= monotonic():
+                return False
             try:
                 wait = _Wait(self._file)
             except RuntimeError:  # no thread can be started, for example while the interpreter ends
                 return False
+        self.was_taken = True
         try:
             self._held = wait.ended_before(deadline)
         finally:
