@@ -60,6 +60,7 @@ TOOL = {
     "handoff": "handoff_task",
     "list": "list_tasks",
     "show": "get_task",
+    "update": "update_task",
     "comment": "add_comment",
     "cancel": "cancel_task",
 }
@@ -247,6 +248,8 @@ class Mcp(Surface):
         given = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
         if verb == "cancel":
             given["confirm"] = True
+        if verb == "update" and ("blocked_by" in arguments or None in arguments.values()):
+            return None  # the tool adds dependencies and resets nothing
         names_nobody = "agent" not in given and (verb in ("claim", "resume") or given.get("claim"))
         if verb not in TOOL or names_nobody or not isinstance(given.get("result", {}), dict):
             return None

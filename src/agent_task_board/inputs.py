@@ -38,7 +38,7 @@ BOARD = "system"
 NOBODY = "none"
 """The reserved name that means "no agent" wherever an assignee can be given."""
 
-CLOSE = 0.8
+CLOSE = 0.85
 """The similarity of a misspelt name: ``update_task`` is no misspelt ``create_task``."""
 
 _INT64 = 2**63

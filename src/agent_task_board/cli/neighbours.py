@@ -32,7 +32,8 @@ _WORDS = {
     "doctor": "check verify repair fsck",
     "stats": "metrics statistics report",
 }
-_MEANT = {word: command for command, words in _WORDS.items() for word in words.split()}
+MEANT = {word: command for command, words in _WORDS.items() for word in words.split()}
+"""The command of each other name, with `-` for `_` and without `task`."""
 
 
 def hint(name: str) -> str:
@@ -40,7 +41,7 @@ def hint(name: str) -> str:
     plain = name[:60].strip().lower().replace("_", "-")
     bare = "-".join(word for word in plain.split("-") if word not in ("task", "tasks")) or plain
     for one in (plain, bare):
-        meant = one if one in MODULES else _MEANT.get(one)
+        meant = one if one in MODULES else MEANT.get(one)
         if meant is not None:
             return f"Did you mean `atb {meant}`?"
     return inputs.did_you_mean(name, MODULES, similarity=inputs.CLOSE) or "See `atb --help`."

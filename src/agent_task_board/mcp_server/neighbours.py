@@ -31,7 +31,8 @@ _WORDS = {
     "update_task": "edit modify change set patch rename set_priority set_title set_body tag add_tag set_tags "
     "add_dependency depend depends_on block",
 }
-_MEANT = {word: tool for tool, words in _WORDS.items() for word in words.split()}
+MEANT = {word: tool for tool, words in _WORDS.items() for word in words.split()}
+"""The tool of each other name, without `task`."""
 _REVIEWS = frozenset("approve accept reject review judge approval".split())
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -48,7 +49,7 @@ def hint(name: str, offered: Sequence[str]) -> str:
     if bare in _REVIEWS:
         return FOR_PEOPLE
     by_verb = {one.removesuffix("_tasks").removesuffix("_task"): one for one in offered}
-    for meant in (plain, by_verb.get(bare), _MEANT.get(bare)):
+    for meant in (plain, by_verb.get(bare), MEANT.get(bare)):
         if meant in offered:
             return f"Did you mean {meant!r}?"
     return inputs.did_you_mean(name, offered, similarity=inputs.CLOSE) or f"Known names: {', '.join(offered)}."
