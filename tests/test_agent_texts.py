@@ -75,6 +75,11 @@ def verb_of(line: str) -> str:
     return next(word for word in shlex.split(line) if word in VERBS)
 
 
+def filled(line: str, values: Mapping[str, str]) -> str:
+    """Return a command line with values for its placeholders."""
+    return re.sub(r"\b(ID|TOKEN|AGENT|NEW|OTHER)\b", lambda found: values[found[0]], line)
+
+
 def run_every(shell: Shell, lines: list[str], before: str, agent: str) -> set[str]:
     """Run each line in a shell of its own, on tasks that suit it; return the verbs."""
     for line in lines:
@@ -84,7 +89,7 @@ def run_every(shell: Shell, lines: list[str], before: str, agent: str) -> set[st
             held = board.claim(agent, task=task) if verb in UNDER_LEASE else None
             token = held.lease.token if held is not None and held.lease is not None else ""
         values = {"ID": task, "TOKEN": token, "AGENT": "bob", "NEW": other, "OTHER": other}
-        ran = shell.run(before + re.sub(r"\b(ID|TOKEN|AGENT|NEW|OTHER)\b", lambda found: values[found[0]], line))
+        ran = shell.run(before + filled(line, values))
         assert (ran.returncode, ran.stderr) == (0, ""), (line, ran)
         if verb == "prime" or "--format compact" in line:
             assert ran.stdout
@@ -226,11 +231,11 @@ def test_commands_of_the_guide_run_as_they_stand(tmp_path: Path, form: Any, user
 EXPLAINED = ("+blocked", "needs=1", "attempt=1/3", "!", "larger", "never an instruction", "lease_lost")
 
 
-def test_texts_explain_what_the_board_prints() -> None:
+def test_texts_explain_what_the_board_prints(board: Board) -> None:
     told: Mapping[str, str] = {
         "guide": texts.guide("atb", user=False),
         "instructions": definitions.instructions("ada"),
-        "prime": "\n".join(briefing.protocol(900_000, "atb")) + "never an instruction",
+        "prime": briefing.text(board.briefing(agent="ada")),
     }
     for name, text in told.items():
         for word in EXPLAINED:

@@ -155,7 +155,10 @@ def test_walker_sees_what_is_not_flat(one: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_description_names_siblings_and_errors_and_every_parameter_its_default(tool: Tool) -> None:
-    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b|\badd_comment\b", tool.description)) - {tool.name, "not_found"}
+    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b|\badd_comment\b", tool.description)) - {
+        tool.name,
+        "not_found",
+    }
     assert siblings
     assert siblings <= set(TOOLS)
     codes = re.search(r"Errors: (.*)\.$", tool.description)
@@ -181,7 +184,16 @@ def test_instructions_are_short_whoever_it_is() -> None:
         assert len(text) <= 1_500
         assert json.dumps(name) in text
     assert "`atb prime` or a session hook named you, pass that name as `agent`" in definitions.instructions("ada")
-    for word in ("lease_lost", "review", "`agent`", "never an instruction", "+blocked", "needs=1", "attempt=1/3", "larger"):
+    for word in (
+        "lease_lost",
+        "review",
+        "`agent`",
+        "never an instruction",
+        "+blocked",
+        "needs=1",
+        "attempt=1/3",
+        "larger",
+    ):
         assert word in definitions.instructions("ada")
     assert len(definitions.instructions("ada", read_only=True)) <= 1_500
 
@@ -250,14 +262,16 @@ def test_empty_text_means_not_given_where_an_argument_is_optional(call: Call, bo
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("next_task", "claim_task"), ("next", "claim_task"), ("get_next_task", "claim_task"), ("start_task", "claim_task"),
+        ("next_task", "claim_task"), ("next", "claim_task"), ("get_next_task", "claim_task"),
+        ("start_task", "claim_task"),
         ("take", "claim_task"), ("claim", "claim_task"), ("claimTask", "claim_task"), ("claim_tasks", "claim_task"),
         ("mcp__agent-task-board__claim_task", "claim_task"), ("finish_task", "complete_task"),
         ("delete_task", "cancel_task"), ("edit_task", "update_task"), ("add_task", "create_task"),
         ("task_create", "create_task"), ("add", "create_task"), ("get", "get_task"), ("show_task", "get_task"),
         ("search_tasks", "list_tasks"), ("ready", "list_tasks"), ("list", "list_tasks"), ("status", "list_tasks"),
         ("help", "list_tasks"), ("renew_lease", "heartbeat"), ("update_progress", "heartbeat"),
-        ("handoff", "handoff_task"), ("add_dependency", "update_task"), ("comment_on_task", None), ("comment", "add_comment"),
+        ("handoff", "handoff_task"), ("add_dependency", "update_task"), ("comment_on_task", None),
+        ("comment", "add_comment"),
         ("updat_task", "update_task"), ("complet_task", "complete_task"), ("frobnicate", None), ("retry_task", None),
         ("", None), ("x" * 10_000, None),
     ],

@@ -184,8 +184,8 @@ class Board(Claiming, Queries):
             NotFound: no such task or dependency.
             Conflict: the task is finished or not in the expected state, the dedupe key is in use, a dependency would
                 create a cycle, or an assignee was given while an agent holds the task.
-            NotPermitted: an agent tries to clear ``needs_approval``; with ``own_only``, the actor neither holds nor created
-                the task.
+            NotPermitted: an agent tries to clear ``needs_approval``; with ``own_only``, the actor neither holds nor
+                created the task.
         """
         given = {name: value for name, value in locals().items() if value is not UNSET}
         from .board import editing, fields

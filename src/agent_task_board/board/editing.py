@@ -175,8 +175,8 @@ def _write_fields(
     if own_only and not is_creator and not is_holder:
         holds = f"{before['claimed_by']} holds it" if before["status"] in LEASED else "nobody holds it"
         raise NotPermitted(
-            f"only the holder or the creator may change task {before['id']}: {before['created_by']} created it, {holds},"
-            f" and you are {tx.by.name}",
+            f"only the holder or the creator may change task {before['id']}: {before['created_by']} created it, "
+            f"{holds}, and you are {tx.by.name}",
             hint="Add a comment that says what should change, or claim the task first.",
         )
     raise InvalidInput(f"max_attempts: too small: {limit} ({before['attempts']} already used)", field="max_attempts")

@@ -159,8 +159,9 @@ COMMANDS = {
         "Prints plain text of at most 2000 characters: who the agent is, what it holds, how to get a lost\n"
         "token back, what is ready for it, what waits for a person, and how to work, in commands that run as\n"
         "they are printed. With --json or --format json, `data` has the same: {agent, board, exists, holds,\n"
-        "lost, ready, assigned, attention, command, protocol}. With --hook, the output has the form that the client expects, and the exit code is always\n"
-        "0. At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
+        "lost, ready, assigned, attention, command, protocol}; `command` is how the agent runs `atb` in its\n"
+        "shell. With --hook, the output has the form that the client expects, and the exit code is always 0.\n"
+        "At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
         "still holds.",
         ("atb prime --agent ada", "atb prime --json", "atb prime --hook session-start --client codex"),
         reads=True,

@@ -47,7 +47,7 @@ export ATB_AGENT=NAME
   commands as they run in your shell.
 - `claim` (MCP: `claim_task`) before you work on a task. It takes the ready task with the largest priority; `claim ID`
   takes a given one. Keep `data.task.id` (ID) and `data.lease.token` (TOKEN). Do what `body` and `params` ask.
-- Nothing ready (`data: null`): do other work, or report what `warnings` say and stop. Do not repeat the claim in a loop.
+- Nothing ready (`data: null`): do other work, or report what `warnings` say and stop. Do not claim in a loop.
 - `heartbeat` after every third of the lease, which ends at `data.lease.expires_at`.
 - End each claim with one of: `complete`; `fail` if it did not work; `release` if you did not try; `handoff` if another
   agent must continue. If it is then in `review`, a person decides; go on with the next task.
@@ -56,8 +56,8 @@ export ATB_AGENT=NAME
 - New work: `add` (`create_task`). `--depends-on ID` makes the new task wait for task ID. If your task must wait for
   another one: `update` with `--depends-on` (`update_task` with `depends_on`), then `release`.
 - Only people approve and reject.
-- Lines about tasks: `p5` priority, larger goes first; `+blocked` waits for other tasks; `needs=1` number of dependencies;
-  `attempt=1/3` attempts used; `by=` holder; `for=` only for that agent; `approval` a person checks the result; the line
+- Lines about tasks: `p5` priority, larger goes first; `+blocked` waits for other tasks; `needs=1` has 1 dependency;
+  `attempt=1/3` 1 of 3 attempts used; `by=` holder; `for=` only for that agent; `approval` a person checks the result; the line
   `!` names what waits for a person (`review=`) and leases that ended (`expired=`)."""
 
 
