@@ -57,8 +57,8 @@ export ATB_AGENT=NAME
   another one: `update` with `--depends-on` (`update_task` with `depends_on`), then `release`.
 - Only people approve and reject.
 - Lines about tasks: `p5` priority, larger goes first; `+blocked` waits for other tasks; `needs=1` has 1 dependency;
-  `attempt=1/3` 1 of 3 attempts used; `by=` holder; `for=` only for that agent; `approval` a person checks the result; the line
-  `!` names what waits for a person (`review=`) and leases that ended (`expired=`)."""
+  `attempt=1/3` 1 of 3 attempts used; `by=` holder; `for=` only for that agent; `approval` a person checks the result;
+  the line `!` names what waits for a person (`review=`) and leases that ended (`expired=`)."""
 
 
 def block(command: str, *, user: bool) -> str:
