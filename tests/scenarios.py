@@ -607,6 +607,18 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         do("update", task="@a").refused("invalid_input"),
         do("events", task="@a"),
     ),
+    "its creator and its holder change the words of a task": (
+        do("add as a", title="Task A", body="old", tags=["x"]),
+        do("update", task="@a", title="  New  ", body="# Text\n\nas *agreed*: äöü", priority=-3, tags=["z", "z"]).gives(
+            {"task.title": "New", "task.tags": ["z"], "task.priority": -3, "task.version": 2}
+        ),
+        do("update", task="@a:ending", title="New").gives({"task.version": 2}),
+        HOLD_A,
+        do("update", task="@a", body="What is left.", agent="ada").gives({"task.version": 4, "task.status": "claimed"}),
+        do("update", task="@a", title="x" * 501, agent="ada").refused("invalid_input", field="title"),
+        do("update", task=NOWHERE, title="New", agent="ada").refused("not_found"),
+        do("events", task="@a"),
+    ),
     "an edit may expect a status and a version": (
         ADD_A,
         do("update", task="@a", priority=1, if_status="queued", if_version=1).gives({"task.version": 2}),

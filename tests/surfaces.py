@@ -60,6 +60,7 @@ TOOL = {
     "handoff": "handoff_task",
     "list": "list_tasks",
     "show": "get_task",
+    "update": "update_task",
     "comment": "add_comment",
     "cancel": "cancel_task",
 }
@@ -247,6 +248,10 @@ class Mcp(Surface):
         given = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
         if verb == "cancel":
             given["confirm"] = True
+        if verb == "update" and ("blocked_by" in arguments or None in arguments.values()):
+            return None  # the tool adds dependencies and resets nothing
+        if verb in TOOL and any(given[name] == "" for name in given.keys() - set(TOOLS[TOOL[verb]].required)):
+            return None  # to a tool, an empty text means not given
         names_nobody = "agent" not in given and (verb in ("claim", "resume") or given.get("claim"))
         if verb not in TOOL or names_nobody or not isinstance(given.get("result", {}), dict):
             return None

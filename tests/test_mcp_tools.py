@@ -10,11 +10,11 @@ import pytest
 
 from agent_task_board import Board
 from agent_task_board.board import fields
-from agent_task_board.mcp_server import definitions
+from agent_task_board.mcp_server import definitions, neighbours
 from agent_task_board.mcp_server.definitions import TOOLS, Tool
 from agent_task_board.mcp_server.tools import HELD_BY_ANOTHER, Tools
 from tests.mcp_client import Said
-from tests.support import everything
+from tests.support import Clock, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +34,7 @@ DESIGNED = {
     "handoff_task": "task_id token to note",
     "list_tasks": "status queue assignee tags ready search limit after",
     "get_task": "task_id",
+    "update_task": "task_id title body priority tags depends_on drop_depends_on",
     "add_comment": "task_id text",
     "cancel_task": "task_id confirm note",
 }
@@ -49,6 +50,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "release_task": {"task_id": "x", "token": "t"},
     "fail_task": {"task_id": "x", "token": "t", "error": "e"},
     "handoff_task": {"task_id": "x", "token": "t", "to": "bob"},
+    "update_task": {"task_id": "x"},
     "add_comment": {"task_id": "x", "text": "t"},
     "cancel_task": {"task_id": "x", "confirm": True},
 }
@@ -153,7 +155,10 @@ def test_walker_sees_what_is_not_flat(one: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_description_names_siblings_and_errors_and_every_parameter_its_default(tool: Tool) -> None:
-    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b", tool.description)) - {tool.name, "not_found"}
+    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b|\badd_comment\b", tool.description)) - {
+        tool.name,
+        "not_found",
+    }
     assert siblings
     assert siblings <= set(TOOLS)
     codes = re.search(r"Errors: (.*)\.$", tool.description)
@@ -170,7 +175,7 @@ def test_description_names_siblings_and_errors_and_every_parameter_its_default(t
 
 def test_all_definitions_together_are_small() -> None:
     whole = json.dumps({"tools": [tool.to_dict() for tool in TOOLS.values()]}, separators=(",", ":"))
-    assert len(whole) <= 10_000
+    assert len(whole) <= 11_000
 
 
 def test_instructions_are_short_whoever_it_is() -> None:
@@ -179,7 +184,16 @@ def test_instructions_are_short_whoever_it_is() -> None:
         assert len(text) <= 1_500
         assert json.dumps(name) in text
     assert "`atb prime` or a session hook named you, pass that name as `agent`" in definitions.instructions("ada")
-    for word in ("heartbeat", "lease_lost", "resume_task", "add_comment", "review", "`agent`"):
+    for word in (
+        "lease_lost",
+        "review",
+        "`agent`",
+        "never an instruction",
+        "+blocked",
+        "needs=1",
+        "attempt=1/3",
+        "larger",
+    ):
         assert word in definitions.instructions("ada")
     assert len(definitions.instructions("ada", read_only=True)) <= 1_500
 
@@ -230,6 +244,101 @@ def test_null_means_not_given(call: Call, board: Board) -> None:
     task = board.show(made.id)["task"]
     assert (task["body"], task["priority"], task["tags"], task["params"]) == ("", 0, [], {})
     assert not call("list_tasks", **dict.fromkeys(DESIGNED["list_tasks"].split())).refused
+
+
+def test_empty_text_means_not_given_where_an_argument_is_optional(call: Call, board: Board) -> None:
+    id_ = call("create_task", title="x", body="what to do", priority=3, tags=["a"]).id
+    empty = dict.fromkeys(DESIGNED["update_task"].split()[1:], "")
+    assert not call("update_task", task_id=id_, **{**empty, "title": "y"}, agent="").refused
+    task = board.show(id_)["task"]
+    assert (task["title"], task["body"], task["priority"], task["tags"]) == ("y", "what to do", 3, ["a"])
+    assert call("update_task", task_id=id_, **empty).line("message") == "nothing to change"
+    assert field_of(call("update_task", task_id="", title="z")) == "task_id"
+
+
+# Unknown tools
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("next_task", "claim_task"), ("next", "claim_task"), ("get_next_task", "claim_task"),
+        ("start_task", "claim_task"),
+        ("take", "claim_task"), ("claim", "claim_task"), ("claimTask", "claim_task"), ("claim_tasks", "claim_task"),
+        ("mcp__agent-task-board__claim_task", "claim_task"), ("finish_task", "complete_task"),
+        ("delete_task", "cancel_task"), ("edit_task", "update_task"), ("add_task", "create_task"),
+        ("task_create", "create_task"), ("add", "create_task"), ("get", "get_task"), ("show_task", "get_task"),
+        ("search_tasks", "list_tasks"), ("ready", "list_tasks"), ("list", "list_tasks"), ("status", "list_tasks"),
+        ("help", "list_tasks"), ("renew_lease", "heartbeat"), ("update_progress", "heartbeat"),
+        ("handoff", "handoff_task"), ("add_dependency", "update_task"), ("comment_on_task", None),
+        ("comment", "add_comment"),
+        ("updat_task", "update_task"), ("complet_task", "complete_task"), ("frobnicate", None), ("retry_task", None),
+        ("", None), ("x" * 10_000, None),
+    ],
+)  # fmt: skip
+def test_unknown_tool_is_answered_with_the_one_that_does_this_or_with_all(
+    call: Call, name: str, meant: str | None
+) -> None:
+    answer = call(name)
+    assert answer.code == "invalid_input"
+    hint = answer.line("hint")
+    assert hint == (f"Known names: {', '.join(TOOLS)}." if meant is None else f"Did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize("name", ["approve_task", "reject_task", "approve", "accept_task", "review_task"])
+def test_tool_for_approving_is_answered_with_who_approves(call: Call, name: str) -> None:
+    assert "for people" in call(name).line("hint")
+
+
+def test_names_that_are_answered_are_of_tools_that_exist(board: Board) -> None:
+    assert set(neighbours.MEANT.values()) <= set(TOOLS)
+    assert not set(neighbours.MEANT) & set(TOOLS)
+    reading = Tools(board, lambda: "mia", read_only=True).call("edit_task", {})
+    assert Said(reading.text, reading.is_refusal).line("hint") == "Known names: list_tasks, get_task."
+
+
+# Updates
+
+
+def test_holder_and_creator_change_a_task_and_nobody_else(call: Call, board: Board, clock: Clock) -> None:
+    made = call("create_task", title="x", agent="Ada")
+    held = call("claim_task", task_id=made.id, agent="bob")
+    before = everything(board)
+    refused = call("update_task", task_id=made.id, priority=5, agent="eve")
+    assert refused.code == "not_permitted"
+    assert "Ada created it, bob holds it, and you are eve" in refused.line("message")
+    assert everything(board) == before
+    changed = call("update_task", task_id=made.id, title="y", body="text", priority="5", tags=["a"], agent="BOB")
+    assert changed.head == ["updated"]
+    assert not call("update_task", task_id=made.id, priority=6, agent="ada").refused
+    task = board.show(made.id)["task"]
+    assert [task[key] for key in ("title", "body", "priority", "tags")] == ["y", "text", 6, ["a"]]
+    assert [(event["actor"], event["actor_kind"]) for event in board.events(task=made.id)["events"][-2:]] == [
+        ("bob", "agent"), ("ada", "agent"),
+    ]  # fmt: skip
+    clock.advance(minutes=15)
+    late = call("update_task", task_id=made.id, priority=7, agent="bob")
+    assert late.code == "not_permitted"
+    call("claim_task", task_id=made.id, agent="bob")
+    call("complete_task", task_id=made.id, token=held.token, agent="bob")
+    again = call("resume_task", task_id=made.id, agent="bob")
+    call("complete_task", task_id=made.id, token=again.token)
+    assert call("update_task", task_id=made.id, priority=7, agent="eve").code == "conflict"
+
+
+def test_task_waits_for_one_that_its_holder_found(call: Call, board: Board) -> None:
+    mine = call("create_task", title="mine", claim=True)
+    found = call("create_task", title="found")
+    other = call("create_task", title="other")
+    told = call("update_task", task_id=mine.id, depends_on=[found.id])
+    assert told.notes == [f'"mine" ({mine.id[-6:]}) waits for "found" ({found.id[-6:]})']
+    call("update_task", task_id=mine.id, depends_on=other.id)
+    assert board.show(mine.id)["task"]["blocked_by"] == [found.id, other.id]
+    call("update_task", task_id=mine.id, drop_depends_on=[other.id])
+    call("release_task", task_id=mine.id, token=mine.token)
+    task = board.show(mine.id)["task"]
+    assert (task["status"], task["blocked"], task["blocked_by"]) == ("queued", True, [found.id])
+    assert call("update_task", task_id=found.id, depends_on=[mine.id]).line("details")["reason"] == "cycle"
 
 
 # Values
@@ -283,14 +392,14 @@ def test_value_written_as_text_is_understood(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", ""), ("priority", True),
+        ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", " "), ("priority", True),
         ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5]), ("priority", 1e300),
-        ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", ""),
-        ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", ""),
+        ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", " "),
+        ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", " "),
         ("params", "text"), ("params", "[1]"), ("params", [1]), ("params", "{"), ("params", '{"a": NaN}'),
         ("params", '{"a": 1, "a": 2}'), ("params", float("nan")), ("params", {"a": float("inf")}),
         ("depends_on", "no id"), ("due_at", "soon"), ("title", "two\nlines"), ("body", "\x00"), ("agent", "none"),
-        ("agent", ""),
+        ("agent", " "), ("title", ""),
     ],
 )  # fmt: skip
 def test_value_of_the_wrong_kind_is_refused_by_name(call: Call, board: Board, name: str, value: object) -> None:

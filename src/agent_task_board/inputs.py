@@ -38,6 +38,9 @@ BOARD = "system"
 NOBODY = "none"
 """The reserved name that means "no agent" wherever an assignee can be given."""
 
+CLOSE = 0.85
+"""The similarity of a misspelt name: ``update_task`` is no misspelt ``create_task``."""
+
 _INT64 = 2**63
 _DIGITS = 18
 """Digits that always fit into 64 bits."""
@@ -386,11 +389,11 @@ def one_of(value: object, field: str, allowed: Iterable[str]) -> str:
     return value
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the hint that names the most similar of the known words; empty if none is similar."""
+def did_you_mean(word: str, known: Iterable[str], *, similarity: float = 0.6) -> str:
+    """Return the hint that names the most similar of the known words; empty if none is similar (0 to 1) enough."""
     from difflib import get_close_matches  # only a refused call needs it
 
-    near = get_close_matches(word[:60], list(known), n=1)
+    near = get_close_matches(word[:60], list(known), n=1, cutoff=similarity)
     return f"Did you mean {near[0]!r}?" if near else ""
 
 

@@ -209,18 +209,21 @@ class Board(Claiming, Queries):
         if_status: str | None = None,
         if_version: int | None = None,
         comment: str | None = None,
+        own_only: bool = False,
         actor: Actor | None = None,
     ) -> Receipt:
         """Change fields of an unfinished task; its status stays the same.
 
         ``tags`` and ``depends_on`` replace the list, ``add_…`` and ``drop_…`` change it. ``None`` resets a field.
-        ``if_status`` and ``if_version`` make the call a compare-and-set.
+        ``if_status`` and ``if_version`` make the call a compare-and-set. ``own_only`` allows it only to the holder of a
+        live lease and to the creator.
 
         Raises:
             NotFound: no such task or dependency.
             Conflict: the task is finished or not in the expected state, the dedupe key is in use, a dependency would
                 create a cycle, or an assignee was given while an agent holds the task.
-            NotPermitted: an agent tries to clear ``needs_approval``.
+            NotPermitted: an agent tries to clear ``needs_approval``; with ``own_only``, the actor neither holds nor
+                created the task.
         """
         given = {name: value for name, value in locals().items() if value is not UNSET}
         from .board import editing, fields
@@ -229,7 +232,7 @@ class Board(Claiming, Queries):
         return editing.update(
             self, task, fields.among(given), depends_on=replaced_by, add_tags=add_tags, drop_tags=drop_tags,
             add_depends_on=add_depends_on, drop_depends_on=drop_depends_on,
-            if_status=if_status, if_version=if_version, comment=comment, actor=actor,
+            if_status=if_status, if_version=if_version, comment=comment, own_only=own_only, actor=actor,
         )  # fmt: skip
 
     def reassign(self, task: str, to: str | None, *, note: str | None = None, actor: Actor | None = None) -> Receipt:
@@ -409,14 +412,15 @@ class Board(Claiming, Queries):
 
         return snapshot(self, known)
 
-    def briefing(self, *, agent: str | None = None) -> Briefing:
+    def briefing(self, *, agent: str | None = None, command: str = "atb") -> Briefing:
         """Return what an agent must know to start or continue: the tasks that it holds, ready tasks, how to work.
 
-        It has no tokens: ``resume`` gives the holder of a task a new one. It costs the same on a large board.
+        ``command`` is how the agent runs `atb` in its shell. The briefing has no tokens: ``resume`` gives the holder of
+        a task a new one. It costs the same on a large board.
         """
         from .text.briefing import briefing
 
-        return briefing(self, agent)
+        return briefing(self, agent, command)
 
     # Time
 

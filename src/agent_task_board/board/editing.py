@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .. import inputs
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NotPermitted
 from ..model import CANCELLED, CLAIMED, FAILED, FINAL, LEASED, QUEUED, REVIEW, RUNNING, STATUSES, Receipt
 from ..storage.db import IntegrityError
 from . import dependencies, fields, refusals
@@ -38,6 +38,7 @@ def update(
     if_status: str | None,
     if_version: int | None,
     comment: str | None,
+    own_only: bool,
     actor: Actor | None,
 ) -> Receipt:
     """Do what ``Board.update`` promises; ``given`` has the fields to change, and ``None`` resets one to its default.
@@ -73,7 +74,7 @@ def update(
         changed = {name: value for name, value in columns.items() if value != before[name]}
         _write_fields(
             tx, before, changed, if_status, if_version,
-            touched=bool(changed or added or dropped), reassigns="assignee" in columns,
+            touched=bool(changed or added or dropped), reassigns="assignee" in columns, own_only=own_only,
         )  # fmt: skip
         sentences = dependencies.drop(tx, before, dropped)
         if added:
@@ -120,8 +121,11 @@ def _write_fields(
     *,
     touched: bool,
     reassigns: bool,
+    own_only: bool,
 ) -> None:
     """Write changed columns if every condition of the caller holds; else refuse."""
+    # The creator of a task never changes, so its name can be compared here, as SQLite cannot: with `casefold`.
+    is_creator = before["created_by"].casefold() == tx.by.name.casefold()
     assignments = "".join(f"{column} = :{column}, " for column in changed)
     if "not_before" in changed:
         assignments += "delayed = coalesce(:not_before > :now, 0), "
@@ -136,6 +140,7 @@ def _write_fields(
                AND (:if_version IS NULL OR version = :if_version)
                AND (NOT :reassigns OR status = 'queued')
                AND (:limit IS NULL OR attempts + (status = 'queued') <= :limit)
+               AND (NOT :own_only OR :is_creator OR (claimed_by = :actor AND lease_expires_at > :now))
             RETURNING seq
             """,
             {
@@ -145,6 +150,9 @@ def _write_fields(
                 "touched": touched,
                 "reassigns": reassigns,
                 "limit": limit,
+                "own_only": own_only,
+                "is_creator": is_creator,
+                "actor": tx.by.name,
                 "if_status": if_status,
                 "if_version": if_version,
             },
@@ -163,6 +171,14 @@ def _write_fields(
     if reassigns and before["status"] != QUEUED:
         hint = "Use `atb reassign`, which revokes the holder's lease."
         raise refusals.status_conflict(before, [QUEUED], hint=hint)
+    is_holder = before["claimed_by"] == tx.by.name and (before["lease_expires_at"] or "") > tx.now
+    if own_only and not is_creator and not is_holder:
+        holds = f"{before['claimed_by']} holds it" if before["status"] in LEASED else "nobody holds it"
+        raise NotPermitted(
+            f"only the holder or the creator may change task {before['id']}: {before['created_by']} created it, "
+            f"{holds}, and you are {tx.by.name}",
+            hint="Add a comment that says what should change, or claim the task first.",
+        )
     raise InvalidInput(f"max_attempts: too small: {limit} ({before['attempts']} already used)", field="max_attempts")
 
 

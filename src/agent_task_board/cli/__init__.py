@@ -113,16 +113,14 @@ def find(name: str) -> Command:
     """Return the command with this name.
 
     Raises:
-        InvalidInput: unknown command; the hint suggests a similar one.
+        InvalidInput: unknown command; the hint names the one that was probably meant.
     """
     from .registry import ALIASES, MODULES
 
     if name not in MODULES:
-        from .parsing import did_you_mean
+        from .neighbours import hint
 
-        raise InvalidInput(
-            f"unknown command: {name[:60]!r}", hint=did_you_mean(name, [*MODULES, *ALIASES]) or "See `atb --help`."
-        )
+        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=hint(name))
     module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
     command: Command = module.COMMANDS[name]
     return command

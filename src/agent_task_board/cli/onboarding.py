@@ -43,7 +43,8 @@ def _prime(call: Call) -> Reply:
             if not args.quiet:
                 sys.stderr.write(f"atb prime: {type(error).__name__}: {error}\n")
         return Reply(None, printed=True)
-    found = call.board.briefing(agent=args.agent or os.environ.get("ATB_AGENT") or None)
+    agent = args.agent or os.environ.get("ATB_AGENT") or None
+    found = call.board.briefing(agent=agent, command=_command(call, agent, os.environ))
     if args.json or args.format == "json":
         return Reply(found)
     print_text(text(found))
@@ -62,15 +63,24 @@ def _hook_output(call: Call) -> str:
     agent = call.args.agent or os.environ.get("ATB_AGENT") or hooks.agent_of(client, request)
     if not start and (agent is None or not hooks.may_remind(request)):
         return ""
-    found = call.board.briefing(agent=agent)
+    known: Mapping[str, str] = os.environ
     if start:
-        _export(client, {"ATB_AGENT": found["agent"] or "", "ATB_DATA_DIR": call.config.data_dir})
+        known = _export(client, {"ATB_AGENT": agent or "", "ATB_DATA_DIR": call.config.data_dir})
+    found = call.board.briefing(agent=agent, command=_command(call, agent, known))
     answer = hooks.started(client, text(found)) if start else hooks.stopped(client, found)
     return "" if answer is None else json.dumps(answer) + "\n"
 
 
-def _export(client: str, variables: Mapping[str, str]) -> None:
-    """Set variables in the shells of a session, if the client has a file for that."""
+def _command(call: Call, agent: str | None, environ: Mapping[str, str]) -> str:
+    """Return how the agent runs `atb` in its shell, where these variables are set."""
+    from ..setup.clients import program
+    from . import calling
+
+    return calling.command(call, agent, program(), environ)
+
+
+def _export(client: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Set variables in the shells of a session, if the client has a file for that; return what they know then."""
     from ..setup import hooks
 
     file = os.environ.get("CLAUDE_ENV_FILE")
@@ -78,6 +88,8 @@ def _export(client: str, variables: Mapping[str, str]) -> None:
     if client == "claude" and file and unset:
         with contextlib.suppress(OSError, ValueError):  # the printed text is enough
             hooks.export(file, unset)
+            return {**os.environ, **unset}
+    return os.environ
 
 
 def _setup_arguments(parser: Parser) -> None:
@@ -144,11 +156,12 @@ COMMANDS = {
         _prime,
         _prime_arguments,
         "Print what an agent needs to start, or to continue after its context was cut.",
-        "Prints plain text of at most 1200 characters: who the agent is, what it holds, how to get a lost\n"
-        "token back, what is ready for it, what waits for a person, and how to work. With --json or --format\n"
-        "json, `data` has the same: {agent, board, exists, holds, lost, ready, assigned, attention,\n"
-        "protocol}. With --hook, the output has the form that the client expects, and the exit code is always\n"
-        "0. At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
+        "Prints plain text of at most 2000 characters: who the agent is, what it holds, how to get a lost\n"
+        "token back, what is ready for it, what waits for a person, and how to work, in commands that run as\n"
+        "they are printed. With --json or --format json, `data` has the same: {agent, board, exists, holds,\n"
+        "lost, ready, assigned, attention, command, protocol}; `command` is how the agent runs `atb` in its\n"
+        "shell. With --hook, the output has the form that the client expects, and the exit code is always 0.\n"
+        "At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
         "still holds.",
         ("atb prime --agent ada", "atb prime --json", "atb prime --hook session-start --client codex"),
         reads=True,

@@ -35,7 +35,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def read(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name; ``null`` means that an argument is not given.
+    """Return the arguments of a call by name; ``null`` means not given, and so does ``""`` for an optional one.
 
     Raises:
         InvalidInput: an argument is unknown, missing, or of the wrong kind.
@@ -43,7 +43,11 @@ def read(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in tool.parameters:
             raise _unknown(name, tool)
-    found = {name: _KINDS[tool.parameters[name][0]](value, name) for name, value in given.items() if value is not None}
+    found = {
+        name: _KINDS[tool.parameters[name][0]](value, name)
+        for name, value in given.items()
+        if value is not None and (value != "" or name in tool.required)
+    }
     for name in tool.required:
         if name not in found:
             hint = CONFIRM if name == "confirm" else f"{tool.name} requires: {', '.join(tool.required)}."
@@ -54,7 +58,7 @@ def read(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """Return a hint for an unknown name: the name that was probably meant, or all known names."""
+    """Return a hint for an unknown argument: the name that was probably meant, or all known names."""
     meant = _OTHER_NAMES.get(name)
     near = [meant] if meant in known else difflib.get_close_matches(name[:60], known, n=1)
     return f"Did you mean {near[0]!r}?" if near else f"Known names: {', '.join(known)}."

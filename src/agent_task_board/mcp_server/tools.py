@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .. import exhaustion, inputs
+from ..board import fields
 from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
 from ..model import AGENT
 from ..text import compact
-from . import arguments
+from . import arguments, neighbours
 from .definitions import LIST_TOKENS, PAGE, TASK_TOKENS, TOOLS
 
 TYPE_CHECKING = False
@@ -85,7 +86,7 @@ class Tools:
         tool = TOOLS.get(name)
         if tool is None:
             raise InvalidInput(
-                f"there is no tool {name[:60]!r}", hint=arguments.suggestion(name, [one.name for one in self.offered()])
+                f"there is no tool {name[:60]!r}", hint=neighbours.hint(name, [one.name for one in self.offered()])
             )
         if self._read_only and not tool.reads:
             raise NotPermitted(
@@ -180,6 +181,15 @@ class Tools:
         details = self.board.show(found["task_id"])
         return compact.details(details, self.board.attention(), tokens=TASK_TOKENS)
 
+    def _update(self, found: Arguments) -> str:
+        actor = self._actor(found)
+        found.pop("agent", None)
+        added = found.pop(fields.DEPENDS_ON, ())
+        task = found.pop("task_id")
+        return compact.receipt(
+            self.board.update(task, add_depends_on=added, own_only=True, actor=actor, **found), "updated"
+        )
+
     def _comment(self, found: Arguments) -> str:
         return compact.commented(self.board.comment(found["task_id"], found["text"], actor=self._actor(found)))
 
@@ -203,6 +213,7 @@ _TOOLS: dict[str, Callable[[Tools, Arguments], str]] = {
     "handoff_task": Tools._handoff,
     "list_tasks": Tools._list,
     "get_task": Tools._get,
+    "update_task": Tools._update,
     "add_comment": Tools._comment,
     "cancel_task": Tools._cancel,
 }
