@@ -212,8 +212,18 @@ class Database:
             raise
         return Session(self, connection, is_read_only=True)
 
+    def refuse_shared_file_system(self) -> None:
+        """Refuse a board where WAL would seem to work, and lose what two machines write."""
+        from .filesystem import shared_type
+
+        kind = shared_type(self.directory)
+        if kind is not None:
+            raise Unusable(f"{self.path} lies on a shared file system ({kind})", hint=_NO_WAL)
+
     def _make_directory(self) -> None:
-        """Make the data directory and an empty board file, readable by this user alone."""
+        """Make the data directory and an empty board file, readable by this user alone; a refusal makes nothing."""
+        refuse_old_sqlite(SQLITE_VERSION)
+        self.refuse_shared_file_system()
         try:
             with _creating:  # else closing the new file could drop the locks of another thread's connection to it
                 if not os.path.isdir(self.directory):
@@ -278,7 +288,7 @@ class Session:
         the switch comes first.
         """
         connection = self.connection
-        self._refuse_shared_file_system()
+        self.database.refuse_shared_file_system()
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             connection.execute("BEGIN IMMEDIATE")
@@ -299,14 +309,6 @@ class Session:
         if version < SCHEMA_VERSION:
             migrate(self.connection, version)
             self.database.created |= version == 0
-
-    def _refuse_shared_file_system(self) -> None:
-        """Refuse a board where WAL would seem to work, and lose what two machines write."""
-        from .filesystem import shared_type
-
-        kind = shared_type(self.database.directory)
-        if kind is not None:
-            raise Unusable(f"{self.database.path} lies on a shared file system ({kind})", hint=_NO_WAL)
 
     def check_identity(self) -> int:
         """Return the schema version of the open file; 0 for a file without any table.
