@@ -110,9 +110,12 @@ def _setup(call: Call) -> Reply:
     plan = files.plan(clients.pieces(args.client, server, project=project, environ=os.environ), remove=args.remove)
     is_created = False
     if not args.print:
-        if not args.remove:
-            is_created = _create_board(call, board.config, board.data_dir)
         files.write(plan)
+        try:
+            is_created = not args.remove and _create_board(call, board.config, board.data_dir)
+        except BaseException:
+            files.restore(plan)
+            raise
     if project is not None and not is_on_path and not args.remove:
         call.warn(f"`atb` on PATH is not this program, so the files name its path on this machine: {program[0]}")
     call.warn(*(f"{change.path}: {note}" for change in plan for note in change.notes))
