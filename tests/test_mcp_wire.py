@@ -707,7 +707,7 @@ def test_server_makes_a_board_and_says_so_but_not_when_it_only_reads(tmp_path: P
     Terminal(tmp_path).refused("not_found", "mcp", "--read-only")
     assert not (tmp_path / "data").exists()
     with greeted(tmp_path) as client:
-        code, err = client.end()
+        _, err = client.end()
     assert "created a board" in err
     with open_board(tmp_path / "data") as board:
         assert board.exists()

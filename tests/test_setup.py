@@ -169,7 +169,7 @@ def test_program_is_atb_in_shared_files_only_if_the_path_leads_to_it(
     scripts = [put(Terminal(tmp_path), f"{name}/atb", "#!/bin/sh\n") for name in ("bin", "other")]
     for script in scripts:
         script.chmod(0o755)
-    mine, other = (str(script) for script in scripts)
+    mine = str(scripts[0])
     monkeypatch.setattr(sys, "argv", [mine])
     there, elsewhere = {"PATH": str(tmp_path / "bin")}, {"PATH": str(tmp_path / "other")}
     assert clients.program(there, is_shared=True) == (["atb"], True)
@@ -902,3 +902,93 @@ def test_page_names_every_file_that_is_written() -> None:
         [client, project or "", home or ""] for client, told in clients.CLIENTS.items() for _, project, home in told
     ]
     assert [row[:3] for row in rows()] == wanted
+
+
+# Which board
+
+
+def test_setup_creates_the_board_of_the_project_and_names_no_path_of_this_machine(terminal: Terminal) -> None:
+    for client in ALL:
+        answer = terminal.data("setup", client)
+        assert answer["data_dir"] == str(terminal.directory / ".atb")
+        assert answer["created"] == (client == ALL[0])
+    for name, content in tree(terminal).items():
+        assert str(terminal.directory).encode() not in (content or b""), name
+        assert os.path.dirname(sys.executable).encode() not in (content or b""), name
+    assert entry_of(terminal, ".mcp.json") == {"command": "atb", "args": ["mcp"]}
+    line = hook_line(terminal, "SessionStart")
+    ran = subprocess.run(
+        ["sh", "-c", line], input=b"{}", capture_output=True, timeout=60, cwd=terminal.directory, env=terminal.environ
+    )
+    assert "ready for you: 0" in json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_program_that_the_path_does_not_lead_to_is_named_with_a_warning(terminal: Terminal) -> None:
+    answer = terminal.atb("setup", "claude", PATH="/nowhere")
+    assert any("name its path on this machine" in warning for warning in answer.warnings)
+    assert os.path.isabs(entry_of(terminal, ".mcp.json")["command"])
+
+
+def test_setup_below_a_project_or_in_a_worktree_is_for_the_project(terminal: Terminal) -> None:
+    put(terminal, "app/.git/HEAD", "ref: refs/heads/main\n")
+    put(terminal, "app/.git/worktrees/feature/commondir", "../..\n")
+    put(terminal, "feature/.git", f"gitdir: {terminal.directory}/app/.git/worktrees/feature\n")
+    (terminal.directory / "app" / "src").mkdir()
+    for name in ("app/src", "feature"):
+        below = Terminal(terminal.directory / name)
+        below.environ.update(terminal.environ)
+        answer = below.data("setup", "claude")
+        assert answer["project"] == str(terminal.directory / "app")
+        assert answer["data_dir"] == str(terminal.directory / "app" / ".atb")
+        assert below.data("setup", "claude", "--remove")["project"] == answer["project"]
+    assert [name for name in tree(terminal) if "claude" in name or "mcp" in name] == []
+
+
+def test_variable_that_names_another_board_is_warned_of_and_not_written(terminal: Terminal) -> None:
+    other = str(terminal.directory / "other")
+    answer = terminal.atb("setup", "claude", ATB_DATA_DIR=other)
+    assert any(other in warning and "ATB_DATA_DIR" in warning for warning in answer.warnings)
+    assert answer.data["data_dir"] == str(terminal.directory / ".atb")
+    assert entry_of(terminal, ".mcp.json")["args"] == ["mcp"]
+    assert not Path(other).exists()
+    own = terminal.atb("setup", "claude", ATB_DATA_DIR=answer.data["data_dir"])
+    assert own.warnings == ["already up to date"]
+
+
+def test_board_that_is_not_the_project_s_own_is_warned_of(terminal: Terminal) -> None:
+    answer = terminal.atb("setup", "claude", "--data-dir", "shared")
+    assert any("not the project's own board" in warning for warning in answer.warnings)
+    assert terminal.atb("setup", "claude", "--data-dir", ".atb").warnings == [
+        f"created a board at {terminal.directory / '.atb' / 'tasks.db'}"
+    ]
+    assert entry_of(terminal, ".mcp.json")["args"] == ["mcp"]
+
+
+def test_temporary_directory_and_board_of_another_project_are_never_written(terminal: Terminal) -> None:
+    for name in ("tmp", "app", "theirs"):
+        (terminal.directory / name).mkdir()
+    put(terminal, "theirs/.git/HEAD", "ref: refs/heads/main\n")
+    app = Terminal(terminal.directory / "app")
+    app.environ.update(terminal.environ, TMPDIR=str(terminal.directory / "tmp"))
+    before = terminal.files()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", None)
+        for words in (["--data-dir", "../tmp/board"], ["--data-dir", "../theirs/.atb"]):
+            for scope in ([], ["--user"]):
+                error = app.refused("invalid_input", "setup", "claude", *words, *scope)
+                assert error["details"]["field"] == "data_dir"
+                assert terminal.files() == before
+    answer = app.data("setup", "claude", ATB_DATA_DIR=str(terminal.directory / "tmp" / "board"))
+    assert answer["data_dir"] == str(app.directory / ".atb")
+
+
+def test_board_that_cannot_be_created_leaves_the_files_as_they_were(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agent_task_board.storage import filesystem
+
+    put(terminal, ".mcp.json", '{"mcpServers": {}}')
+    before = tree(terminal), terminal.files()
+    monkeypatch.setattr(filesystem, "shared_type", lambda directory: "nfs4")
+    terminal.refused("unusable", "setup", "claude")
+    assert (tree(terminal), terminal.files()) == before

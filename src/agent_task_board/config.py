@@ -152,7 +152,9 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         if is_inside and not is_named and found.pop("data_dir", None) is not None:
             warnings.append(f"{file.path}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
         # A directory from a checkout is never private: git stores no such modes.
-        may_hook = is_named or file is search.own() or (is_inside and (place is None or _is_private(directory)))
+        may_hook = (
+            is_named or file.path == own_file(environ) or (is_inside and (place is None or _is_private(directory)))
+        )
         hooks = [key for key in found if key.startswith("hooks.")]
         if hooks and not may_hook:  # a file from a checkout must never make this user run a program
             for key in hooks:

@@ -122,13 +122,21 @@ def find(start: str, home: str, read: Callable[[str], Named | None], pass_over: 
 def hidden_in(root: str) -> tuple[str, str | None]:
     """Return the ``.atb`` of a directory, and why no board may be created in it."""
     data_dir = os.path.join(root, HIDDEN)
-    return data_dir, why_untrusted(data_dir, above=False) if os.path.lexists(data_dir) else None
+    return data_dir, why_not_in(data_dir)
+
+
+def why_not_in(data_dir: str) -> str | None:
+    """Return why no board may be created in a directory that was found: other users control it, or a file in it."""
+    board = os.path.join(data_dir, FILE)
+    if os.path.lexists(board):
+        return why_untrusted(board)
+    return why_untrusted(data_dir, above=False) if os.path.lexists(data_dir) else None
 
 
 def _new(root: str) -> tuple[str, str | None]:
     """Return where a board is created in a directory, and why it may not be: ``.atb`` beside a ``data`` of others."""
     data_dir = os.path.join(root, PLAIN)
-    if os.path.lexists(data_dir) and (_holds_other_things(data_dir) or why_untrusted(data_dir, above=False)):
+    if os.path.lexists(data_dir) and (_holds_other_things(data_dir) or why_not_in(data_dir)):
         return hidden_in(root)
     return data_dir, None
 
@@ -248,7 +256,7 @@ def _holds_other_things(directory: str) -> bool:
         names = os.listdir(directory)
     except OSError:
         return True
-    return any(name not in (FILE, ".gitignore", "config.toml", "backups") for name in names)
+    return FILE not in names and any(name not in (".gitignore", "config.toml", "backups") for name in names)
 
 
 def why_untrusted(path: str, *, above: bool = True) -> str | None:

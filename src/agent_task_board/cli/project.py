@@ -37,8 +37,8 @@ def create(call: Call, found: config.Config, data_dir: str) -> dict[str, object]
     """
     from ..service import Board
 
-    if found.place is not None and os.path.lexists(data_dir):
-        refuse_directory(data_dir, places.why_untrusted(data_dir, above=False))
+    if found.place is not None:
+        refuse_directory(data_dir, places.why_not_in(data_dir))
     with Board(data_dir, create=True, settings=found.settings) as board:
         if board.exists():
             call.warn("the project already has a board")

@@ -52,6 +52,8 @@ def _serve(call: Call) -> Reply:
     if read_only:
         call.require(board)
         board.revision()
+    else:
+        call.refuse_place()
     server = Server(
         board,
         host=args.host or values["serve.host"],

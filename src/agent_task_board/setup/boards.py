@@ -101,6 +101,8 @@ def refuse_wrong(board: Board, *, project: str | None, home: str) -> None:
     """
     import tempfile
 
+    if project is None and not os.path.isabs(home):  # refused where the files of a user are looked for
+        return
     data_dir, where = os.path.realpath(board.data_dir), os.path.realpath(home if project is None else project)
     for temporary in map(os.path.realpath, (tempfile.gettempdir(), *_TEMPORARY)):
         if _is_in(data_dir, temporary) and not _is_in(where, temporary):
