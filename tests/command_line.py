@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COMMANDS = """
 claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
 list show events agents stats watch completion prime setup serve mcp schedule hooks export import backup restore doctor
-archive unarchive tick config demo
+archive unarchive tick config demo init where
 """.split()
 
 EXIT_CODES = {

@@ -242,7 +242,7 @@ def test_file_that_is_no_board_of_ours_is_unusable_and_stays_as_it_is(terminal: 
 
 def test_data_directory_that_is_a_file_is_unusable(terminal: Terminal) -> None:
     terminal.write("data", "a file")
-    answer = terminal.process("add", "t")
+    answer = terminal.process("add", "t", "--data-dir", "data")
     assert (answer.code, answer.error["code"]) == (8, "unusable")
     assert terminal.files() == {"data"}
 

@@ -353,13 +353,11 @@ def test_csv_on_standard_output_has_no_envelope(terminal: Terminal) -> None:
         terminal.refused("invalid_input", *words)
 
 
-def test_missing_board_is_a_warning(terminal: Terminal) -> None:
-    answer = terminal.atb("export")
-    assert answer.data["tasks"] == []
-    assert str(terminal.directory / "data") in answer.warnings[0]
+def test_missing_board_is_not_found_by_an_export_and_not_made_by_a_trial_of_an_import(terminal: Terminal) -> None:
+    terminal.refused("not_found", "export")
+    terminal.refused("not_found", "export", "--output", "out.json")
     trial = terminal.atb("import", terminal.write_json("t.json", [{"title": "t"}]), "--dry-run")
     assert trial.data == {"imported": 1, "skipped": 0, "dry_run": True}
-    assert str(terminal.directory / "data") in trial.warnings[0]
     assert terminal.files() == {"t.json"}
 
 

@@ -1393,16 +1393,11 @@ def test_a_server_for_reading_opens_the_database_for_reading(tmp_path: Path) -> 
 
 
 def test_a_server_for_reading_makes_no_board(tmp_path: Path) -> None:
-    with process(tmp_path / "data", "--read-only") as server, server.client() as client:
-        assert any("no board" in warning for warning in server.envelope["warnings"])
-        for path in ("/api/board", "/api/tasks", "/api/events", "/api/agents", "/api/stats", "/healthz"):
-            status, envelope = client.call("GET", path)
-            assert status == 200
-            assert any("no board" in warning for warning in envelope["warnings"]), path
-        client.refused("not_permitted", "POST", "/api/tasks", {"title": "t"})
-        with server.wire() as wire_:
-            assert wire_.get("/api/stream").status == 200
-    assert not (tmp_path / "data").exists()
+    terminal = Terminal(tmp_path)
+    terminal.refused("not_found", "serve", "--read-only", "--port", "0", "--data-dir", "data")
+    terminal.write("atb.toml", "[serve]\nread_only = true\nport = 0\n")
+    terminal.refused("not_found", "serve")
+    assert terminal.files() == {"atb.toml"}
 
 
 # Chance

@@ -268,12 +268,21 @@ def test_prime_prints_text_unless_json_is_asked_for(terminal: Terminal) -> None:
 
 
 def test_prime_makes_nothing_where_no_board_is(terminal: Terminal) -> None:
-    terminal.refused("not_found", "prime")
+    for words in ([], ["--json"], ["--agent", "ada"]):
+        terminal.refused("not_found", "prime", *words)
+    assert terminal.files() == set()
+
+
+@pytest.mark.parametrize("name", ["session-start", "stop"])
+def test_hook_is_silent_where_no_board_is(terminal: Terminal, name: str) -> None:
+    for words in ([], ["--data-dir", "nowhere"], ["--client", "cursor"]):
+        answer = terminal.atb("prime", "--hook", name, *words, stdin=json.dumps({"session_id": SESSION}))
+        assert (answer.code, answer.out, answer.err) == (0, b"", "")
     assert terminal.files() == set()
 
 
 def test_wrong_name_is_refused_as_everywhere(terminal: Terminal) -> None:
-    terminal.add()
+    terminal.data("init")
     terminal.refused("invalid_input", "prime", "--agent", "none")
     terminal.refused("invalid_input", "prime", "--client", "emacs")
     terminal.refused("invalid_input", "add", "prime", "--hook", "stop")
@@ -325,7 +334,7 @@ def test_two_sessions_have_two_names(ids: tuple[str, str]) -> None:
 
 
 def test_name_that_is_given_goes_before_that_of_the_session(terminal: Terminal) -> None:
-    terminal.add()
+    terminal.data("init")
     asked = {"session_id": SESSION}
     assert "you: ada;" in context("claude", hook(terminal, "session-start", "claude", asked, ATB_AGENT="ada"))
     answer = terminal.atb("prime", "--hook", "session-start", "--agent", "bob", stdin="{}", ATB_AGENT="ada")
@@ -336,7 +345,7 @@ def test_name_that_is_given_goes_before_that_of_the_session(terminal: Terminal) 
     "asked", ["", "{", "[]", "null", b"\xff", '{"session_id": 5}', '{"session_id": "../../../x"}', "[" * 100_000]
 )
 def test_odd_input_of_a_client_is_as_none(terminal: Terminal, asked: str | bytes) -> None:
-    terminal.add()
+    terminal.data("init")
     told = context("claude", hook(terminal, "session-start", "claude", asked))
     assert "no name yet" in told
     assert hook(terminal, "stop", "claude", asked, ATB_AGENT="ada") is None
@@ -360,6 +369,7 @@ def test_shells_of_a_session_learn_the_name_and_the_board_once(terminal: Termina
     file.write_text("export X=1")
     asked = {"session_id": SESSION}
     board = str(terminal.directory / "it's a board")
+    terminal.data("init", "--data-dir", board)
     environ = {"CLAUDE_ENV_FILE": str(file), "ATB_DATA_DIR": ""}
     terminal.data("--data-dir", board, "add", "Write the parser")
     for _ in range(2):
@@ -370,14 +380,12 @@ def test_shells_of_a_session_learn_the_name_and_the_board_once(terminal: Termina
         f"export ATB_DATA_DIR={shlex.quote(board)}",
     ]
     before = file.read_text()
-    terminal.add()
-    given = {"ATB_AGENT": "ada", "ATB_DATA_DIR": board}
-    hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=str(file), **given)
-    hook(terminal, "session-start", "codex", asked, CLAUDE_ENV_FILE=str(file))
-    hook(terminal, "stop", "claude", asked, CLAUDE_ENV_FILE=str(file))
+    hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=str(file), ATB_AGENT="ada", ATB_DATA_DIR=board)
+    hook(terminal, "session-start", "codex", asked, CLAUDE_ENV_FILE=str(file), ATB_DATA_DIR=board)
+    hook(terminal, "stop", "claude", asked, CLAUDE_ENV_FILE=str(file), ATB_DATA_DIR=board)
     assert file.read_text() == before
     missing = str(terminal.directory / "missing" / "file")
-    assert hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=missing) is not None
+    assert hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=missing, ATB_DATA_DIR=board) is not None
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -455,7 +463,7 @@ def test_hook_that_is_called_wrongly_tells_only_standard_error(terminal: Termina
 def test_format_that_the_environment_asks_for_is_nothing_to_a_hook(
     terminal: Terminal, variables: dict[str, str]
 ) -> None:
-    terminal.add()
+    terminal.data("init")
     asked = {"session_id": SESSION}
     assert hook(terminal, "stop", "claude", asked, **variables) is None
     assert "you: claude-1f0c22d9" in context("claude", hook(terminal, "session-start", "claude", asked, **variables))

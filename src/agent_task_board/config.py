@@ -48,10 +48,11 @@ class Config:
         file: absolute path of the file that was read, if any.
         values: every key, dotted (``serve.port``), with its value as ``show`` returns it and where that came from.
         warnings: what was found and does not apply.
+        passed_over: of these, the files and boards that other users control.
         place: what the search for the project's board found; ``None`` if the data directory was named.
     """
 
-    __slots__ = ("data_dir", "file", "place", "settings", "values", "warnings")
+    __slots__ = ("data_dir", "file", "passed_over", "place", "settings", "values", "warnings")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Config:
         file: str | None,
         values: dict[str, tuple[Any, str]],
         warnings: list[str],
+        passed_over: list[str],
         place: places.Place | None,
     ) -> None:
         self.data_dir = data_dir
@@ -68,6 +70,7 @@ class Config:
         self.file = file
         self.values = values
         self.warnings = warnings
+        self.passed_over = passed_over
         self.place = place
 
 
@@ -82,9 +85,13 @@ class _File:
 
     @property
     def data_dir(self) -> str | None:
-        """The absolute data directory that it names."""
+        """The absolute data directory that it names; a relative one starts at its own directory."""
+        return self.data_dir_from(os.path.dirname(self.path))
+
+    def data_dir_from(self, directory: str) -> str | None:
+        """Return the absolute data directory that it names; a relative one starts at ``directory``."""
         named = self.values.get("data_dir")
-        return None if named is None else _absolute(str(named), os.path.dirname(self.path))
+        return None if named is None else absolute(str(named), directory)
 
 
 def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str], cwd: str | None = None) -> Config:
@@ -102,18 +109,18 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
             ``details.key``).
         Unusable: this user may not read the file.
     """
-    base = _working_directory() if cwd is None else os.path.abspath(cwd)
+    base = working_directory() if cwd is None else os.path.realpath(cwd)
     search = _Search(environ)
     named = "--config" if config is not None else "ATB_CONFIG"
     wanted = environ.get("ATB_CONFIG") if config is None else config
-    file = _File(_absolute(_path(wanted, named), base)) if wanted or config is not None else None
+    file = _File(absolute(_path(wanted, named), base)) if wanted or config is not None else None
     is_named = file is not None
 
     place = None
     if data_dir is not None:
-        directory, origin = _absolute(_path(data_dir, "--data-dir"), base), "option --data-dir"
+        directory, origin = absolute(_path(data_dir, "--data-dir"), base), "option --data-dir"
     elif environ.get("ATB_DATA_DIR"):
-        directory, origin = _absolute(_path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), base), "environment ATB_DATA_DIR"
+        directory, origin = absolute(_path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), base), "environment ATB_DATA_DIR"
     elif file is not None and file.data_dir is not None:
         directory, origin = file.data_dir, f"file {file.path}"
     elif not base:
@@ -121,7 +128,7 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
     else:
         place = search.place(base)
         directory, origin = place.data_dir, place.why
-        own = None if place.exists or origin != places.DEFAULT else search.own()
+        own = search.own() if place.is_default else None
         if own is not None and own.data_dir is not None:
             directory, origin = own.data_dir, f"file {own.path}"
     if not os.path.isabs(directory):
@@ -137,7 +144,7 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         key: (list(default) if isinstance(default, list) else default, "default")
         for key, (default, _, _) in KEYS.items()
     }
-    warnings = search.warnings
+    warnings = [*search.passed_over]
     settings = Settings()
     if file is not None:
         found = dict(file.values)
@@ -145,7 +152,9 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         if is_inside and not is_named and found.pop("data_dir", None) is not None:
             warnings.append(f"{file.path}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
         # A directory from a checkout is never private: git stores no such modes.
-        may_hook = is_named or file is search.own() or (is_inside and (place is None or _is_private(directory)))
+        may_hook = (
+            is_named or file.path == own_file(environ) or (is_inside and (place is None or _is_private(directory)))
+        )
         hooks = [key for key in found if key.startswith("hooks.")]
         if hooks and not may_hook:  # a file from a checkout must never make this user run a program
             for key in hooks:
@@ -165,6 +174,7 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         file=None if file is None else file.path,
         values=values,
         warnings=warnings,
+        passed_over=search.passed_over,
         place=place,
     )
 
@@ -175,12 +185,12 @@ class _Search:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._files: dict[str, _File | None] = {}
-        self.warnings: list[str] = []
+        self.passed_over: list[str] = []
 
     def place(self, base: str) -> places.Place:
         """Return the project's board, or where it would be created."""
-        home = os.path.expanduser("~")
-        return places.find(base, home, self._read)
+        home = os.path.realpath(os.path.expanduser("~"))  # as the working directory is
+        return places.find(base, home, self._read, self._pass_over)
 
     def inside(self, directory: str) -> _File | None:
         """Return the file in a data directory."""
@@ -198,13 +208,16 @@ class _Search:
         """Return a file; ``None``, with a warning, if other users control it, and without one if it does not exist."""
         if path not in self._files:
             self._files[path] = None
-            if os.path.isfile(path):
-                reason = places.why_untrusted(path)
-                if reason is None:
-                    self._files[path] = _File(path)
-                else:
-                    self.warnings.append(f"{path} is ignored: {reason}")
+            if os.path.isfile(path) and not self._pass_over(path):
+                self._files[path] = _File(path)
         return self._files[path]
+
+    def _pass_over(self, path: str) -> bool:
+        """Say whether a file that nobody named must not count; why, goes to ``passed_over``."""
+        reason = places.why_untrusted(path)
+        if reason is not None:
+            self.passed_over.append(f"{path} is ignored: {reason}")
+        return reason is not None
 
 
 def own_file(environ: Mapping[str, str]) -> str:
@@ -264,7 +277,7 @@ def init(path: str, *, timezone: str | None = None) -> str:
     """
     from .files import create_file
 
-    file, text = _absolute(_path(path, "path"), _working_directory()), template(timezone)
+    file, text = absolute(_path(path, "path"), working_directory()), template(timezone)
     try:
         descriptor = create_file(file)
     except FileExistsError:
@@ -310,7 +323,7 @@ def template(timezone: str | None = None) -> str:
 # Paths and files
 
 
-def _working_directory() -> str:
+def working_directory() -> str:
     """Return the working directory; empty if it was deleted."""
     try:
         return os.getcwd()
@@ -318,7 +331,7 @@ def _working_directory() -> str:
         return ""
 
 
-def _absolute(path: str, base: str) -> str:
+def absolute(path: str, base: str) -> str:
     """Return an absolute path; relative ones start at ``base``, and a leading ``~`` is the home directory."""
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
-
-if TYPE_CHECKING:
     Created = TypeVar("Created")
 
 

@@ -115,7 +115,7 @@ def find(name: str) -> Command:
     Raises:
         InvalidInput: unknown command; the hint names the one that was probably meant.
     """
-    from .registry import ALIASES, MODULES
+    from .registry import MODULES
 
     if name not in MODULES:
         from .neighbours import hint

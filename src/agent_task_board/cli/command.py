@@ -6,7 +6,7 @@ import os
 import sys
 
 from .. import config, identity, inputs
-from ..errors import InvalidInput, no_board
+from ..errors import InvalidInput, Unusable, no_board
 from ..identity import Actor
 from ..service import Board
 
@@ -130,7 +130,12 @@ class Call:
 
     @property
     def board(self) -> Board:
-        """The board, opened in the way that the command declares."""
+        """The board, opened in the way that the command declares.
+
+        Raises:
+            NotFound: there is no board, and the command does not create one.
+            Unusable: a board would be created in a directory that other users control.
+        """
         if self._board is None:
             board = Board(
                 self.config.data_dir,
@@ -138,11 +143,33 @@ class Call:
                 read_only=self._reads,
                 settings=self.config.settings,
             )
-            if self._needs_board and not board.exists():
-                place = self.config.place
-                raise no_board(board.path, place.looked if place is not None else ())
+            if self._needs_board:
+                self.require(board)
+            elif self._creates:
+                self.refuse_place()
             self._board = board
         return self._board
+
+    def require(self, board: Board) -> None:
+        """Refuse the call if a board does not exist; the refusal names the places that were looked at.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        if not board.exists():
+            place = self.config.place
+            looked = [] if place is None else place.looked
+            raise no_board(board.path, looked if board.path in looked or not looked else [*looked, board.path])
+
+    def refuse_place(self) -> None:
+        """Refuse to create a board in a directory that was found and that other users control.
+
+        Raises:
+            Unusable: they control it.
+        """
+        place = self.config.place
+        if place is not None and place.data_dir == self.config.data_dir:
+            refuse_directory(place.data_dir, place.refused)
 
     @property
     def has_pending_hooks(self) -> bool:
@@ -253,6 +280,19 @@ class Call:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidInput(f"{field}: not UTF-8: {path[:200]} (byte {error.start:,})", field=field) from None
+
+
+def refuse_directory(data_dir: str, reason: str | None) -> None:
+    """Refuse to create a board in a directory that was found, if there is a reason against it.
+
+    Raises:
+        Unusable: there is a reason.
+    """
+    if reason is not None:
+        raise Unusable(
+            f"no board is created in {data_dir}: {reason}",
+            hint="Name another directory with --data-dir, or this one if you trust its owner.",
+        )
 
 
 def _holds(declared: bool | tuple[str, ...], args: Namespace) -> bool:

@@ -28,8 +28,7 @@ def _doctor(call: Call) -> Reply:
 
     found = call.board.doctor(fix=call.args.fix, config=call.config.file)
     refuse_unhealthy(found)
-    missing = [] if call.board.exists() else [f"no board found at {call.board.path}"]
-    return Reply(found, page="doctor", warnings=missing)
+    return Reply(found, page="doctor")
 
 
 def _config_arguments(parser: Parser) -> None:
@@ -74,7 +73,6 @@ COMMANDS = {
         "`details` has all findings. It is read-only unless --fix names a repair that a finding suggests:\n"
         "then it makes a backup first, and `fixed` says what it did.",
         ("atb doctor --format table", "atb doctor --fix counters"),
-        needs_board=False,
     ),
     "config": Command(
         _config,

@@ -353,6 +353,14 @@ class Database:
             raise
         return session
 
+    def refuse_shared_file_system(self) -> None:
+        """Refuse a file system where WAL seems to work but loses what two machines write."""
+        from .filesystem import shared_type
+
+        kind = shared_type(self.directory)
+        if kind is not None:
+            raise Unusable(f"{self.path} is on a shared file system ({kind})", hint=_NO_WAL)
+
     def _open_read_only(self, deadline: float) -> Session:
         """Open for reading, also in a directory that this user cannot write to.
 
@@ -400,7 +408,9 @@ class Database:
         return os.path.realpath(self.path) if os.path.islink(self.path) else self.path
 
     def _create_file(self) -> None:
-        """Create the data directory and an empty board file, accessible only by this user."""
+        """Create the data directory and an empty board file, for this user only; a refusal creates nothing."""
+        refuse_old_sqlite(SQLITE_VERSION)
+        self.refuse_shared_file_system()
         try:
             with _process.opening:  # closing the new file would drop the locks of another thread's connection to it
                 if not os.path.isdir(self.directory):
@@ -533,7 +543,7 @@ class Session:
         once would fail.
         """
         connection = self.connection
-        self._refuse_shared_file_system()
+        self.database.refuse_shared_file_system()
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             self.wait_until(deadline)
@@ -557,14 +567,6 @@ class Session:
         if version < SCHEMA_VERSION:
             migrate(self.connection, version)
             self.database.created |= version == 0
-
-    def _refuse_shared_file_system(self) -> None:
-        """Refuse a file system where WAL seems to work but loses what two machines write."""
-        from .filesystem import shared_type
-
-        kind = shared_type(self.database.directory)
-        if kind is not None:
-            raise Unusable(f"{self.database.path} is on a shared file system ({kind})", hint=_NO_WAL)
 
     def check_identity(self) -> int:
         """Return the schema version of the open file; 0 for a file without any table.
