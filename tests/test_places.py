@@ -349,10 +349,11 @@ def test_board_of_root_counts_and_one_of_another_user_does_not(open_to_all: Term
     os.chown(work.directory, SOMEBODY, -1)
     os.chown(tmp_path / "theirs" / ".atb", SOMEBODY - 1, -1)
     (tmp_path / "theirs" / ".atb").chmod(0o755)
-    found = as_user(work, "where"); assert "data_dir" in found, found
+    found = as_user(work, "where")
     assert (found["data_dir"], found["exists"]) == (str(work.directory / "data"), False)
     assert ["another user owns" in one for one in found["ignored"]] == [True]
     os.chown(tmp_path / "theirs" / ".atb", 0, -1)
+    (tmp_path / "theirs" / ".atb" / "config.toml").chmod(0o644)
     assert as_user(work, "where")["data_dir"] == str(tmp_path / "theirs" / ".atb")
 
 
