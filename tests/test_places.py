@@ -35,14 +35,19 @@ def open_to_all() -> Iterator[Terminal]:
     """Return a terminal in a directory that other users can enter, unlike those of tests."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
-        yield Terminal(Path(directory).resolve())
+        with tempfile.TemporaryDirectory() as sources:
+            Path(sources).chmod(0o755)
+            shutil.copytree(Path(places.__file__).parent, Path(sources) / "agent_task_board")
+            terminal = Terminal(Path(directory).resolve())
+            terminal.environ["PYTHONPATH"] = sources  # a checkout may be one that they cannot enter
+            yield terminal
 
 
 def at(terminal: Terminal, name: str) -> Terminal:
     """Return a terminal in a directory, with the same home directory."""
     there = Terminal(terminal.directory / name)
     there.directory.mkdir(parents=True, exist_ok=True)
-    there.environ["HOME"] = terminal.environ["HOME"]
+    there.environ.update(terminal.environ)
     return there
 
 
@@ -348,14 +353,20 @@ def test_board_of_root_counts_and_one_of_another_user_does_not(open_to_all: Term
     assert (found["data_dir"], found["exists"]) == (str(work.directory / "data"), False)
     assert ["another user owns" in one for one in found["ignored"]] == [True]
     os.chown(tmp_path / "theirs" / ".atb", 0, -1)
+    (tmp_path / "theirs" / ".atb" / "config.toml").chmod(0o644)
     assert as_user(work, "where")["data_dir"] == str(tmp_path / "theirs" / ".atb")
 
 
 def as_user(terminal: Terminal, *words: str) -> Any:
-    """Run a command as another user and return its data, or the error of a refusal."""
+    """Run a command as another user and return its data, or the error of a refusal.
+
+    All modules are loaded before: the user may not be able to enter where Python is installed.
+    """
     code = (
-        "import os, sys, agent_task_board.cli.project, agent_task_board.cli.output, agent_task_board.cli.tasks;"
-        "from agent_task_board.cli import main; import agent_task_board.service, agent_task_board.cli.parsing;"
+        "import os, sys, pkgutil, importlib, agent_task_board as package;"
+        "[importlib.import_module(found.name) for found in pkgutil.walk_packages(package.__path__, 'agent_task_board.')"
+        " if not found.name.endswith('__main__')];"
+        "from agent_task_board.cli import main;"
         f"os.setgroups([]); os.setgid({SOMEBODY}); os.setuid({SOMEBODY}); sys.exit(main(sys.argv[1:]))"
     )
     answer = terminal.process(*words, code=code)

@@ -110,7 +110,7 @@ def _setup(call: Call) -> Reply:
 
     args = call.args
     project = _project(call)
-    home = os.path.expanduser("~")
+    home = os.environ.get("HOME", os.path.expanduser("~"))  # an empty one is refused later, not taken for /
     board = boards.choose(data_dir=args.data_dir, file=args.config, project=project, home=home, environ=os.environ)
     if not args.remove:
         boards.refuse_wrong(board, project=project, home=home)
