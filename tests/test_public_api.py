@@ -95,7 +95,7 @@ def test_fields_of_a_task_are_typed() -> None:
 
 
 def test_version_is_the_one_installed() -> None:
-    assert run("import importlib.metadata as m; print(m.version('agent-task-board'))").strip() == (
+    assert run("import importlib.metadata as m; print(m.version('atb-board'))").strip() == (
         agent_task_board.__version__
     )
 
