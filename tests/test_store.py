@@ -964,7 +964,7 @@ def test_nobody_but_sqlite_opens_the_file_once_there_is_a_connection(tmp_path: P
     with Stage() as stage:
         seen = stage.call(watch_files, str(directory))
 
-    first = next(place for place, (event, _) in enumerate(seen) if event == "sqlite3.connect")
+    first = next(place for place, (event, path) in enumerate(seen) if event == "sqlite3.connect" and "tasks.db" in path)
     ours = {str(directory / f"tasks.db{ending}") for ending in ("", "-wal", "-shm", "-journal")}
     opened = [place for place, (event, path) in enumerate(seen) if event == "open" and path in ours]
     assert len([path for event, path in seen if event == "sqlite3.connect" and "tasks.db" in path]) >= 4
