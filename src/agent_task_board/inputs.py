@@ -37,6 +37,8 @@ BOARD = "system"
 """The name under which the board itself acts, as when a lease runs out."""
 NOBODY = "none"
 """The reserved name: it stands for no agent at all wherever an assignee may be given."""
+CALLER = "me"
+"""The reserved name: it stands for the caller wherever an agent is named."""
 
 _INT64 = 2**63
 
@@ -84,17 +86,19 @@ def name(value: object, field: str) -> str:
 
 
 def agent_name(value: object, field: str) -> str:
-    """Return an agent's name; ``none`` is reserved."""
+    """Return an agent's name; ``none`` and ``me`` are reserved."""
     checked = name(value, field)
     if checked.casefold() == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
+    if checked.casefold() == CALLER:
+        raise _refuse(field, f'"{CALLER}" is reserved: it means the caller')
     return checked
 
 
 def actor_name(value: object, field: str) -> str:
     """Return the name of whoever acts; those that stand for nobody and for the board itself are reserved."""
     checked = name(value, field)
-    if checked.casefold() in (NOBODY, BOARD):
+    if checked.casefold() in (NOBODY, CALLER, BOARD):
         raise _refuse(field, f'"{checked}" is reserved')
     return checked
 

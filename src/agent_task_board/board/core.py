@@ -33,8 +33,8 @@ FORGOTTEN = 200
 
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
-_MIN_ENDING = 4
-"""Characters of the shortest ending that names a task."""
+_MIN_PART = 4
+"""Characters of the shortest ending or beginning that names a task."""
 
 
 class Core:
@@ -134,6 +134,12 @@ class Core:
         kind = inputs.one_of(who.kind, "actor_kind", ACTOR_KINDS)
         return identity.Actor(inputs.actor_name(who.name, "actor"), kind)
 
+    def named(self, name: Any, actor: Actor | None, agent: str | None = None) -> Any:
+        """Return a name that a caller gave for an agent; ``me`` is ``agent``, else the caller."""
+        if isinstance(name, str) and name.strip().casefold() == inputs.CALLER:
+            return agent or self.caller(actor).name
+        return name
+
     def new_token(self) -> tuple[str, str]:
         """Return a fresh lease token and its hash."""
         token = self.random(16).hex()
@@ -214,7 +220,9 @@ class Transaction:
         return rows[0] if rows else None
 
     def find(self, reference: str, field: str = "id") -> TaskRow:
-        """Return the task that a whole ULID or an unambiguous ending of one names.
+        """Return the task that a whole ULID, or an unambiguous ending or beginning of one, names.
+
+        A beginning counts only if no id ends so.
 
         Use the row for the event's ``from`` and for messages; a change is guarded by its own WHERE.
 
@@ -225,22 +233,24 @@ class Transaction:
         text = inputs.reference(reference, field)
         if is_ulid(text):
             rows = self.tasks(f"SELECT {COLUMNS} FROM task WHERE id = ?", (text,))
-        elif _MIN_ENDING <= len(text) < inputs.ULID and _CROCKFORD.issuperset(text):
+        elif _MIN_PART <= len(text) < inputs.ULID and _CROCKFORD.issuperset(text):
             rows = self.tasks(
                 f"SELECT {COLUMNS} FROM task WHERE substr(id, -4) = ? AND id LIKE ? ORDER BY seq LIMIT 5",
                 (text[-4:], f"%{text}"),
+            ) or self.tasks(  # "Z" is the last letter of a ULID
+                f"SELECT {COLUMNS} FROM task WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 5", (text, text.ljust(26, "Z"))
             )
         else:
             raise InvalidInput(
                 f"{field}: {reference[:60]!r} is not a task id",
-                hint="Give a whole id of 26 characters, or the last 4 or more of one.",
+                hint="Give a whole id of 26 characters, or the first or last 4 or more of one.",
                 field=field,
             )
         if not rows:
             raise NotFound(f"there is no task {text}", field=field)
         if len(rows) > 1:
             raise InvalidInput(
-                f"{field}: several tasks end in {text}",
+                f"{field}: several tasks are named by {text}",
                 hint="Give more characters of the id.",
                 field=field,
                 candidates=[row["id"] for row in rows],

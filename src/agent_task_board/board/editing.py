@@ -174,7 +174,7 @@ def _key_conflict_or_bug(tx: Transaction, error: IntegrityError, key: str | None
 
 def reassign(core: Core, task: str, to: str | None, *, note: str | None, actor: Actor | None) -> Receipt:
     """Do what ``Board.reassign`` promises."""
-    to = inputs.assignee(to, "to")
+    to = inputs.assignee(core.named(to, actor), "to")
     note = inputs.note(note)
     with core.write(core.caller(actor)) as tx:
         before = tx.find(task)

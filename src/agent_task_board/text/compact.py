@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..errors import BoardError
-    from ..model import Attention, Event, Receipt, TaskDetails
+    from ..board.queries import TaskPage
+    from ..model import Attention, Event, EventPage, Receipt, TaskDetails
 
 VERSION = "atb1"
 TOKEN = 4
@@ -44,6 +45,8 @@ _UNSEEN = re.compile(f"[{_SEEN_BY_NOBODY}]")
 _STEERING = re.compile(f"[\x00-\x08\x0b-\x1f{_SEEN_BY_NOBODY}]")
 """What may stand in a JSON string only, as an escape."""
 _PLAIN = re.compile(r"""[^\s"=,\\]+""")
+_CHANGES = ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
+"""Changes that the line of an event tells."""
 _FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 
 
@@ -157,7 +160,7 @@ def budget(value: int | None) -> int | None:
 
 
 def task_list(
-    pages: Callable[[int], Mapping[str, Any]],
+    pages: Callable[[int], TaskPage],
     limit: int,
     attention: Attention,
     *,
@@ -166,7 +169,8 @@ def task_list(
 ) -> str:
     """Return a list; ``pages`` answers the first tasks of it, as many as it is told, with the cursor of the rest.
 
-    Within ``tokens`` as many as fit, but never fewer than one; the last line tells the cursor to go on after.
+    Within ``tokens`` as many as fit, but never fewer than one. The last lines tell how many more there are, with the
+    cursor to go on after, and how many finished tasks were left out.
     ``pages`` is called until its tasks fit, so that the cursor is always that of the last task shown.
 
     Raises:
@@ -175,7 +179,10 @@ def task_list(
 
     def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
         found = pages(count)
-        return found["tasks"], [f"+ more after={word(found['next'])}"] if found["next"] else []
+        tail = [f"+ more count={found.more} after={word(found.next)}"] if found.next else []
+        if found.hidden:
+            tail.append(f"+ finished count={found.hidden}")
+        return [task.to_dict() for task in found.tasks], tail
 
     inputs.integer(limit, "limit", 1, LIST_LIMIT)
     return _tasks("list", page, limit, attention, budget(tokens), warnings)
@@ -274,6 +281,21 @@ def commented(event: Event, *, warnings: Sequence[str] = ()) -> str:
     """Return the receipt of a comment."""
     pairs = _pairs([("id", event["task_id"]), ("seq", event["seq"])])
     return _document([f"{VERSION} commented", pairs, *notes(warnings)])
+
+
+def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
+    """Return events, one line each: number, instant, task, kind, actor, and what changed."""
+    names = endings(event["task_id"] for event in found["events"])
+    lines = [f"{VERSION} events {_pairs([('next', found['next'])])}", *notes(warnings)]
+    for event in found["events"]:
+        data = event["data"]
+        told = [f"event {event['seq']} {instant(event['at'])} {names[event['task_id']]}"]
+        told.append(f"{event['kind']} {word(event['actor'])}")
+        changed = data.get("changes", {}).items() if event["kind"] not in ("created", "imported") else ()
+        told += [f"{field}={word(change['to'])}" for field, change in changed if field in _CHANGES]
+        told += [f"{key}={quoted(data[key])}" for key in ("note", "text", "error") if data.get(key)]
+        lines.append(" ".join(told))
+    return _document(lines)
 
 
 def refusal(error: BoardError, *, warnings: Sequence[str] = ()) -> str:
