@@ -44,6 +44,8 @@ def update(
 
     ``depends_on`` of ``None`` leaves the dependencies as they are, an empty list removes them.
     """
+    if "assignee" in given:
+        given = {**given, "assignee": core.named(given["assignee"], actor)}
     columns = fields.stored(fields.reset(given), core.settings)
     new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
     if if_status is not None:

@@ -211,10 +211,10 @@ _ALL = (
     Tool(
         "list_tasks",
         "List tasks",
-        "See what there is, a line a task, what to claim next first. To read one use get_task, to get work claim_task. "
+        "See what there is, a line a task, best first. To read one use get_task, to get work claim_task. "
         "Returns lines, and a cursor if cut. Errors: invalid_input.",
         {
-            "status": (LIST, "Of queued claimed running review done failed cancelled; default all not finished"),
+            "status": (LIST, "Of queued claimed running review done failed cancelled; default unfinished"),
             "queue": (TEXT, "Default all"),
             "assignee": (TEXT, "Agent, or none; default all"),
             "tags": (LIST, "Has all; default any"),
