@@ -79,9 +79,7 @@ _BEST_FIRST = {
 }
 _BANDS = (
     # A claim promotes what is due first, so delayed tasks that are due belong to the first band.
-    _Band(
-        ("queued",), IS_PROMOTED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before <= :now", **_BEST_FIRST
-    ),
+    _Band(("queued",), IS_PROMOTED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before <= :now", **_BEST_FIRST),
     _Band(("queued",), IS_BLOCKED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before > :now", **_BEST_FIRST),
     _Band(
         ("claimed", "running", "review", "waiting"),
@@ -219,8 +217,8 @@ class Queries(Core):
             found.values["now"] = tx.now
             bands = range(_FINISHED) if hides or only_unfinished else range(len(_BANDS))
             if order == WORK:
-                wanted = [number for number in bands if not names or _BANDS[number].statuses.intersection(names)]
-                page = _work_page(tx, found, wanted, kept, limit, start, full=full)
+                chosen = [number for number in bands if not names or _BANDS[number].statuses.intersection(names)]
+                page = _work_page(tx, found, chosen, kept, limit, start, full=full)
             else:
                 page = _ordered_page(tx, found, order, IS_UNFINISHED if hides else kept, limit, start, full=full)
             if hides and not found.terms:
@@ -374,7 +372,8 @@ def _work_page(
         parts = [f"{part} AND {kept}" if number == _FINISHED else part for part in band.parts]
         if nobody_waits:  # no index has them
             parts = [part for part in parts if "'waiting'" not in part]
-        beyond, values = "1", dict(found.values)
+        beyond = "1"
+        values = dict(found.values)
         if start is not None and number == first and key is not None:
             beyond, values = band.beyond, {**values, "key": key, "seq": start[1]}
         if following is not None:
@@ -493,7 +492,9 @@ def _band_key(text: str) -> tuple[int, Any]:
     number = inputs.integer(int(band), "after", 0, _FINISHED)
     if not key:
         return number, None
-    return number, instants.to_text(instants.from_text(key)) if number == _FINISHED else inputs.priority(int(key), "after")
+    return number, instants.to_text(instants.from_text(key)) if number == _FINISHED else inputs.priority(
+        int(key), "after"
+    )
 
 
 def _attempt(row: Row) -> Attempt:

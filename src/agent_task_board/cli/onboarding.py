@@ -44,7 +44,7 @@ def _prime(call: Call) -> Reply:
                 sys.stderr.write(f"atb prime: {type(error).__name__}: {error}\n")
         return Reply(None, printed=True)
     found = call.board.briefing(agent=args.agent or os.environ.get("ATB_AGENT") or None)
-    if args.json or args.format == "json":
+    if args.json or args.format == "json" or call.style == "value":
         return Reply(found)
     print_text(text(found))
     return Reply(None, printed=True)

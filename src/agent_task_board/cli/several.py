@@ -45,6 +45,4 @@ def for_each(call: Call, do: Callable[[str], Receipt], past: str) -> Reply:
         return "".join([*texts, *(f"{line}\n" for line in compact.notes(warnings))])
 
     refusals = [one for one in answers if isinstance(one, BoardError)]
-    return Reply(
-        {"results": results}, page="results", compact=in_brief, error=refusals[0] if refusals else None
-    )
+    return Reply({"results": results}, page="results", compact=in_brief, error=refusals[0] if refusals else None)

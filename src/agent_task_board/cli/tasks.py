@@ -6,6 +6,7 @@ from ..errors import InvalidInput
 from .command import Call, Command, Reply
 from .leases import receipt_reply
 from .parsing import whole_number
+from .several import for_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def _fields(parser: Parser) -> None:
     parser.option("--body", "TEXT", "the full description of the work, in Markdown")
     parser.option("--body-file", "FILE", "read the body from a file, or from standard input with -")
     parser.option("--queue", "NAME", "the queue (default: default)")
-    parser.option("--assignee", "AGENT", "only this agent may claim it")
+    parser.option("--assignee", "AGENT", "only this agent may claim it; me: the caller")
     parser.option("--due", "INSTANT", "the deadline: ISO 8601; a bare date means the end of that day")
     parser.option(
         "--not-before", "INSTANT", "the earliest start: ISO 8601; a bare date means the beginning of that day"
@@ -41,7 +42,7 @@ def _add_arguments(parser: Parser) -> None:
         "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same task"
     )
     parser.flag("--claim", "also claim the task, in the same transaction")
-    parser.option("--agent", "NAME", "with --claim: the agent that claims (default: ATB_AGENT)")
+    parser.option("--agent", "NAME", "the calling agent; with --claim, it claims (default: ATB_AGENT, the assignee)")
     parser.option("--lease", "LENGTH", "with --claim: the length of the lease")
 
 
@@ -64,7 +65,7 @@ def _add(call: Call) -> Reply:
         needs_approval=args.needs_approval,
         request_id=args.request_id,
         claim=args.claim,
-        agent=call.agent() if args.claim or args.agent else None,
+        agent=call.agent_if_any() if args.claim or args.agent else None,
         lease=args.lease,
         actor=call.actor(),
     )
@@ -153,44 +154,50 @@ def _comment(call: Call) -> Reply:
 
 
 def _verdict_arguments(parser: Parser) -> None:
-    parser.task()
+    parser.tasks()
     parser.note("a note for the agents")
     parser.actor()
 
 
 def _approve(call: Call) -> Reply:
-    return receipt_reply(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()), "approved")
+    note, actor = call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.approve(task, note=note, actor=actor), "approved")
 
 
 def _reject(call: Call) -> Reply:
-    return receipt_reply(
-        call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()), "rejected"
-    )
+    note, actor = call.text("note") or "", call.actor()
+    return for_each(call, lambda task: call.board.reject(task, note=note, actor=actor), "rejected")
 
 
 def _reassign_arguments(parser: Parser) -> None:
-    parser.option("--to", "AGENT", "the new assignee, or none for no assignee", required=True)
+    parser.option("--to", "AGENT", "the new assignee; me: the caller; none: no assignee", required=True)
     _verdict_arguments(parser)
 
 
 def _reassign(call: Call) -> Reply:
-    receipt = call.board.reassign(call.args.id, call.args.to, note=call.text("note"), actor=call.actor())
-    return receipt_reply(call, receipt, "reassigned")
+    to, note, actor = call.args.to, call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.reassign(task, to, note=note, actor=actor), "reassigned")
 
 
 def _retry_arguments(parser: Parser) -> None:
-    parser.task()
+    parser.tasks()
     parser.actor()
 
 
 def _retry(call: Call) -> Reply:
-    return receipt_reply(call, call.board.retry(call.args.id, actor=call.actor()), "retried")
+    actor = call.actor()
+    return for_each(call, lambda task: call.board.retry(task, actor=actor), "retried")
 
 
 def _cancel(call: Call) -> Reply:
-    return receipt_reply(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
+    note, actor = call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.cancel(task, note=note, actor=actor), "cancelled")
 
 
+SEVERAL = (
+    "\nSeveral tasks: each is its own transaction, `data` is {results}, one {id, ok, task or error} each,\n"
+    "and the exit code is that of the first refusal."
+)
 PEOPLE = "For people: refused with `not_permitted` (exit 6) if ATB_AGENT is set or the actor has held the task."
 
 COMMANDS = {
@@ -233,36 +240,39 @@ COMMANDS = {
         _approve,
         _verdict_arguments,
         "Approve a task in review.",
-        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE,
-        ('atb approve 9F3K2A --note "well done"',),
+        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE + SEVERAL,
+        ('atb approve 9F3K2A --note "well done"', "atb approve 9F3K2A 7QW2ZX"),
     ),
     "reject": Command(
         _reject,
         _verdict_arguments,
         "Reject a task in review, with a note.",
-        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n" + PEOPLE,
+        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n"
+        + PEOPLE
+        + SEVERAL,
         ('atb reject 9F3K2A --note "the error messages are missing"',),
     ),
     "reassign": Command(
         _reassign,
         _reassign_arguments,
         "Assign a task to another agent, or to no agent.",
-        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\nis\nrefused.",
+        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\n"
+        "is refused." + SEVERAL,
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(
         _retry,
         _retry_arguments,
         "Return a failed or cancelled task to its queue.",
-        "failed, cancelled -> queued, with a new set of attempts.",
-        ("atb retry 9F3K2A",),
+        "failed, cancelled -> queued, with a new set of attempts." + SEVERAL,
+        ("atb retry 9F3K2A", "atb retry 9F3K2A 7QW2ZX"),
     ),
     "cancel": Command(
         _cancel,
         _verdict_arguments,
         "Cancel an unfinished task.",
         "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is\n"
-        "retried and done.",
+        "retried and done." + SEVERAL,
         ('atb cancel 9F3K2A --note "no longer needed"',),
     ),
 }

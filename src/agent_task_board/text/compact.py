@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from ..errors import BoardError
     from ..board.queries import TaskPage
+    from ..errors import BoardError
     from ..model import Attention, Event, EventPage, Receipt, TaskDetails
 
 VERSION = "atb1"

@@ -122,7 +122,10 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "overdue": (_FLAG, "is unfinished and past its deadline"),
     "archived": (_FLAG, "is archived; without it, archived tasks appear only with `search`"),
     "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),
-    "order": ({"enum": list(ORDERS)}, "sort order; default `work`: unfinished tasks first, those to claim next at the top"),
+    "order": (
+        {"enum": list(ORDERS)},
+        "sort order; default `work`: unfinished tasks first, those to claim next at the top",
+    ),
     "all": (_FLAG, "with `Accept: text/plain`: include finished tasks, which it otherwise leaves out and counts"),
     "full": (_FLAG, "include `body`, `params`, `result` and `error`"),
     "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "maximum number of entries; default 100"),
