@@ -316,7 +316,8 @@ def _statuses(given: Sequence[str]) -> list[str]:
     """Return the statuses that a list is asked for; one entry may name several, separated by commas."""
     if isinstance(given, str):
         raise InvalidInput("status: must be a list", field="status")
-    words = [word for one in given for word in (one.split(",") if isinstance(one, str) else [one])]
+    entries: Sequence[Any] = given
+    words = [word for one in entries for word in (one.split(",") if isinstance(one, str) else [one])]
     return [inputs.one_of(word.strip() if isinstance(word, str) else word, "status", STATUSES) for word in words]
 
 

@@ -74,6 +74,9 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and word not in known:
                 hint = did_you_mean(word, known)
                 break
+            if message == f"argument {word}: expected one argument":
+                choices = next(action.choices for action in self._actions if word in action.option_strings)
+                hint = f"Values: {', '.join(map(str, choices))}." if choices else None
             if word.startswith("-") and word not in known:
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")

@@ -100,6 +100,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | 
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
+    if sum(widths) + 2 * (len(heads) - 1) > columns:  # columns that say nothing make room for the others
+        empty = {place for place in range(len(heads) - 1) if all(row[place] == "-" for row in cells)}
+        keep = [place for place in range(len(heads)) if place not in empty]
+        heads, widths = [heads[place] for place in keep], [widths[place] for place in keep]
+        cells = [[row[place] for place in keep] for row in cells]
     widths = _fit(widths, columns)
     lines = []
     for number, row in enumerate([list(heads), *cells]):
