@@ -144,7 +144,7 @@ def test_colours_do_not_move_the_columns(terminal: Terminal) -> None:
 
 def test_json_on_a_terminal_is_never_coloured(terminal: Terminal) -> None:
     terminal.add()
-    assert "\x1b" not in on_a_terminal(terminal, "list")
+    assert "\x1b" not in on_a_terminal(terminal, "list", "--json")
 
 
 def evil_task(terminal: Terminal) -> str:
@@ -282,7 +282,7 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
     assert "max_attempts" in page("config", "show")
     assert "it is so" in page("demo")
     terminal.add("third")
-    assert "more: --after age~" in page("list", "--limit", "1")
+    assert "more: --after work~" in page("list", "--limit", "1")
     for verb in ("fail", "release", "handoff"):
         held, secret = terminal.claim(terminal.add(verb))
         more = {"fail": ["--error", "e"], "handoff": ["--to", "eve"]}.get(verb, [])

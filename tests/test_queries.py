@@ -202,7 +202,7 @@ def test_orders_of_a_list(board: Board, clock: Clock) -> None:
         board.add(title, priority=priority, due_at=due)
         clock.advance(seconds=1)
     board.update(board.list_tasks().tasks[1].id, body="touched")
-    expected = {"age": "abcde", "priority": "bdaec", "updated": "bedca", "due": "cebad"}
+    expected = {"age": "abcde", "priority": "bdaec", "updated": "bedca", "due": "cebad", "newest": "edcba", "work": "bdaec"}
     assert set(expected) == set(ORDERS)
     for order, all_of_them in expected.items():
         assert "".join(titles(board, order=order)) == all_of_them
