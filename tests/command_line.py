@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import json
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -229,3 +232,42 @@ def program(code: str | None) -> list[str]:
 
 def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
+
+
+def at_terminal(terminal: Terminal, *words: str, width: int = 80, **environ: str) -> tuple[str, str, int]:
+    """Run a command whose standard output is a terminal; return what it wrote to it and to standard error, its code."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environ = {**terminal.environ, "TERM": "xterm", **environ}
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "agent_task_board", *words],
+            cwd=terminal.directory,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=slave,
+            stderr=subprocess.PIPE,
+        ) as process:
+            os.close(slave)
+            seen = b""
+            while True:
+                try:
+                    part = os.read(master, 65_536)
+                except OSError:  # Linux says so when the last writer has gone
+                    part = b""
+                if not part:
+                    break
+                seen += part
+            assert process.stderr is not None
+            told = process.stderr.read()
+            code = process.wait(LIMIT)
+    finally:
+        os.close(master)
+    return seen.decode().replace("\r\n", "\n"), told.decode(), code
+
+
+def on_a_terminal(terminal: Terminal, *words: str, **environ: str) -> str:
+    """Run a command that succeeds and whose standard output is a terminal; return what it wrote there."""
+    text, told, code = at_terminal(terminal, *words, **environ)
+    assert code == 0, told
+    return text

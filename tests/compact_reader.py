@@ -166,8 +166,21 @@ class _Reader:
             found["comments"].append({"at": instant(at), "actor": item(actor), "text": string(said)})
         elif key == "event":
             seq, at, task, kind, actor, *more = parts(rest)
-            known = ["status", "assignee", "priority", "progress", "queue", "due_at", "not_before", "note", "text", "error"]
-            told = {found: item(value or "") for found, value in map(pair, more) if found in known or self.unknown(found)}
+            known = [
+                "status",
+                "assignee",
+                "priority",
+                "progress",
+                "queue",
+                "due_at",
+                "not_before",
+                "note",
+                "text",
+                "error",
+            ]
+            told = {
+                found: item(value or "") for found, value in map(pair, more) if found in known or self.unknown(found)
+            }
             entry = {"seq": int(seq), "at": instant(at), "name": name(task), "kind": kind, "actor": item(actor)}
             found["events"].append({**entry, **told})
         elif key == "attempt":

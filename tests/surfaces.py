@@ -274,11 +274,11 @@ class Mcp(Surface):
             assert f"+ more count={shown.more} after={shown.next}\n" in said.text or shown.next is None, said
             assert f"+ finished count={shown.hidden}\n" in said.text or not shown.hidden, said
             return {"ok": True, "data": page.to_dict(), "warnings": page.warnings()}
-        elif verb == "show":
+        if verb == "show":
             data = board.show(said.word("id"))
             assert said.word("version") == str(data["task"]["version"])
             return {"ok": True, "data": data, "warnings": []}
-        elif verb == "comment":
+        if verb == "comment":
             data = {"event": board.events(task=said.id)["events"][-1]}
             assert said.word("seq") == str(data["event"]["seq"])
         elif said.head != ["nothing"]:

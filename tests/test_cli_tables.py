@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_task_board.cli import tables
-from tests.command_line import LIMIT, Terminal
+from tests.command_line import Terminal, on_a_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,35 +38,6 @@ def starts(line: str, *cells: str) -> list[int]:
         found.append(columns(line[:place]))
         place += len(cell)
     return found
-
-
-def on_a_terminal(terminal: Terminal, *words: str, **environ: str) -> str:
-    """Run a command whose standard output is a terminal and return what it wrote there."""
-    master, slave = os.openpty()
-    environ = {**terminal.environ, "TERM": "xterm", "COLUMNS": "80", **environ}
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-m", "agent_task_board", *words],
-            cwd=terminal.directory,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=slave,
-            stderr=subprocess.PIPE,
-        ) as process:
-            os.close(slave)
-            seen = b""
-            while True:
-                try:
-                    part = os.read(master, 65_536)
-                except OSError:  # Linux says so when the last writer has gone
-                    part = b""
-                if not part:
-                    break
-                seen += part
-            assert process.wait(LIMIT) == 0
-    finally:
-        os.close(master)
-    return seen.decode().replace("\r\n", "\n")
 
 
 def test_list_is_aligned(terminal: Terminal) -> None:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_task_board import Board, errors
-from agent_task_board.model import STATUSES, Lease, Receipt, Task
 from agent_task_board.board.queries import TaskPage
+from agent_task_board.model import STATUSES, Lease, Receipt, Task
 from agent_task_board.text import compact
 from tests import showcase
 from tests.compact_reader import VERBS, Unreadable, parts, read
@@ -621,7 +621,9 @@ def story(directory: Path) -> dict[str, str]:
         told["task"] = compact.details(board.show(parser), QUIET)
         board.claim("eve", task=other, lease=1)
         clock.advance(seconds=1)
-        told["list"] = compact.task_list(lambda count: board.list_tasks(limit=count, hide_finished=True), 3, board.attention())
+        told["list"] = compact.task_list(
+            lambda count: board.list_tasks(limit=count, hide_finished=True), 3, board.attention()
+        )
         with refused("conflict") as caught:
             board.claim("bob", task=parser, if_status="queued")
         told["error"] = compact.refusal(caught.value)

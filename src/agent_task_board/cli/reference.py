@@ -117,9 +117,9 @@ def commands_page() -> str:
     every = [action for action in parsing.parser_of("tick", find("tick"))._actions if action.dest != "help"]
     lines += [*_options(every), ""]
     lines += [
-        "`atb --help` lists the commands, `atb COMMAND --help` and `atb help COMMAND` explain one. `atb --version` and `atb -V`",
-        "print the versions of `atb`, Python and SQLite as JSON. `atb` alone shows the board at a glance at a terminal; in a",
-        "pipe it is refused.",
+        "`atb --help` lists the commands, `atb COMMAND --help` and `atb help COMMAND` explain one. `atb --version` and",
+        "`atb -V` print the versions of `atb`, Python and SQLite as JSON. `atb` alone shows the board at a glance at a",
+        "terminal; in a pipe it is refused.",
         "",
         "Other names: " + ", ".join(f"`{other}` is `{name}`" for other, name in ALIASES.items()) + ".",
     ]

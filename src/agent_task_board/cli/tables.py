@@ -31,7 +31,9 @@ STATUS_COLOURS = {
 }
 
 MIN_COLUMN = 6
-"""The width to which a column is narrowed, at most."""
+"""The width to which columns are narrowed first: that of a task's name."""
+MIN_CUT = 3
+"""The width to which they are narrowed on a terminal that is narrower still."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -89,6 +91,9 @@ def _fit(widths: list[int], columns: int) -> list[int]:
     widths = [*widths[:-1], min(widths[-1], max(MIN_LAST, room - sum(widths[:-1])))]
     while sum(widths) > room and max(widths) > MIN_COLUMN:
         widths[widths.index(max(widths))] -= 1
+    while sum(widths) > room and max(widths[1:], default=0) > MIN_CUT:  # the first column names the row
+        place = widths.index(max(widths[1:]), 1)
+        widths[place] -= 1
     return widths
 
 
