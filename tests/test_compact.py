@@ -410,7 +410,7 @@ def test_a_list_keeps_its_budget_and_shows_as_many_as_fit(
     whole = compact.task_list(paged(found), limit, attention)
     assert text == whole or len(whole) > tokens * 4
     if shown < len(found):
-        assert told["more"] == {"after": f"age~{shown}~{shown}"}
+        assert told["more"] == {"count": len(found) - shown, "after": f"age~{shown}~{shown}"}
     if shown < min(limit, len(found)):
         one_more = compact.task_list(paged(found), shown + 1, attention)
         assert len(one_more) > tokens * 4 - compact.MORE
@@ -523,7 +523,7 @@ def test_a_task_longer_than_the_budget_is_shown_all_the_same() -> None:
     found = [{**PLAIN, "id": f"{number:026}", "title": "x" * 450} for number in range(3)]
     told = read(compact.task_list(paged(found), 3, QUIET, tokens=100))
     assert len(told["tasks"]) == 1
-    assert told["more"] == {"after": "age~1~1"}
+    assert told["more"] == {"count": 2, "after": "age~1~1"}
     snapshot = {"tasks": found, "counts": {"queued": 3}, "revision": 1}
     assert len(read(compact.board(snapshot, QUIET, tokens=100))["tasks"]) == 1
 

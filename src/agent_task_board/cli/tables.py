@@ -32,7 +32,7 @@ STATUS_COLOURS = {
 
 MIN_COLUMN = 6
 """The width to which columns are narrowed first: that of a task's name."""
-MIN_CUT = 3
+MIN_CUT = 2
 """The width to which they are narrowed on a terminal that is narrower still."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -291,7 +291,7 @@ def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
         data = event["data"]
         told = [f"event {event['seq']} {instant(event['at'])} {names[event['task_id']]}"]
         told.append(f"{event['kind']} {word(event['actor'])}")
-        changed = data.get("changes", {}).items() if event["kind"] not in ("created", "imported") else ()
+        changed = (data.get("changes") or {}).items() if event["kind"] not in ("created", "imported") else ()
         told += [f"{field}={word(change['to'])}" for field, change in changed if field in _CHANGES]
         told += [f"{key}={quoted(data[key])}" for key in ("note", "text", "error") if data.get(key)]
         lines.append(" ".join(told))
