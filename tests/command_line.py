@@ -235,7 +235,7 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def at_terminal(terminal: Terminal, *words: str, width: int = 80, **environ: str) -> tuple[str, str, int]:
+def at_terminal(terminal: Terminal, *words: str, width: int = 80, **environ: Any) -> tuple[str, str, int]:
     """Run a command whose standard output is a terminal; return what it wrote to it and to standard error, its code."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
@@ -267,7 +267,7 @@ def at_terminal(terminal: Terminal, *words: str, width: int = 80, **environ: str
     return seen.decode().replace("\r\n", "\n"), told.decode(), code
 
 
-def on_a_terminal(terminal: Terminal, *words: str, **environ: str) -> str:
+def on_a_terminal(terminal: Terminal, *words: str, **environ: Any) -> str:
     """Run a command that succeeds and whose standard output is a terminal; return what it wrote there."""
     text, told, code = at_terminal(terminal, *words, **environ)
     assert code == 0, told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_atb_alone_shows_the_board_in_a_dozen_lines(terminal: Terminal) -> None:
     assert json.loads(on_a_terminal_refused(terminal, CLAUDECODE="1"))["error"]["code"] == "invalid_input"
 
 
-def on_a_terminal_refused(terminal: Terminal, *words: str, **environ: str) -> str:
+def on_a_terminal_refused(terminal: Terminal, *words: str, **environ: Any) -> str:
     text, _, code = at_terminal(terminal, *words, **environ)
     assert code == 2
     return text

@@ -290,7 +290,8 @@ def test_page_of_work_sorts_nothing_but_its_own_rows(board: Board) -> None:
     board.list_tasks(hide_finished=True)
     connection.set_trace_callback(None)
     ready = next(sql for sql in asked if "assignee IS NULL AND" in sql)
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {ready}")]
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {ready}")]
+    plan = steps[: next(place for place, step in enumerate(steps) if step.startswith("CORRELATED"))]
     assert sum("task_ready" in step for step in plan) == 2  # one for nobody, one for ada
     assert not any(step == "SCAN task" for step in plan)
     assert sum("TEMP B-TREE" in step for step in plan) == 1, plan  # of the rows that were chosen

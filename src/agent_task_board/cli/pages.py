@@ -361,7 +361,10 @@ def _demo(data: dict[str, Any]) -> list[str]:
 
 
 def _facts(data: dict[str, Any]) -> list[str]:
-    return labelled((key.replace("_", " "), json.dumps(value, ensure_ascii=False)) for key, value in data.items())
+    return labelled(
+        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for key, value in data.items()
+    )
 
 
 _PAGES: dict[str, Callable[[Any], list[str]]] = {

@@ -35,6 +35,7 @@ MIN_COLUMN = 6
 MIN_CUT = 2
 """The width to which they are narrowed on a terminal that is narrower still."""
 
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -85,12 +86,17 @@ def table_rows(rows: Sequence[Sequence[Any]], *, status: int | None = None) -> l
     return table(heads, rows, status="STATUS")[1:] if rows else []
 
 
-def _fit(widths: list[int], columns: int) -> list[int]:
-    """Return the widths of columns, the widest ones narrowed until all fit."""
+def _fit(widths: list[int], columns: int, instants: set[int]) -> list[int]:
+    """Return the widths of columns, the widest ones narrowed until all fit; those of instants as late as possible."""
     room = columns - 2 * (len(widths) - 1)
     widths = [*widths[:-1], min(widths[-1], max(MIN_LAST, room - sum(widths[:-1])))]
-    while sum(widths) > room and max(widths) > MIN_COLUMN:
-        widths[widths.index(max(widths))] -= 1
+    for kept in (instants, set()):
+        places = [place for place in range(len(widths)) if place not in kept]
+        while sum(widths) > room and places:
+            widest = max(places, key=lambda place: widths[place])
+            if widths[widest] <= MIN_COLUMN:
+                break
+            widths[widest] -= 1
     while sum(widths) > room and max(widths[1:], default=0) > MIN_CUT:  # the first column names the row
         place = widths.index(max(widths[1:]), 1)
         widths[place] -= 1
@@ -110,7 +116,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | 
         keep = [place for place in range(len(heads)) if place not in empty]
         heads, widths = [heads[place] for place in keep], [widths[place] for place in keep]
         cells = [[row[place] for place in keep] for row in cells]
-    widths = _fit(widths, columns)
+    instants = {place for place in range(len(heads)) if any(_INSTANT.match(row[place]) for row in cells)}
+    widths = _fit(widths, columns, instants)
     lines = []
     for number, row in enumerate([list(heads), *cells]):
         shown = []
