@@ -13,6 +13,7 @@ VERBS = """
 created claimed resumed renewed completed failed released handed_off approved rejected reassigned retried cancelled
 updated archived unarchived
 """.split()
+CHANGES = "status assignee priority progress queue due_at not_before note text error".split()
 TASK_KEYS = ("queue", "for", "by", "lease", "due", "after", "tags", "needs", "try")
 FACTS = """
 id version fence created creator updated not_before claimed finished dedupe_key max_attempts schedule occurrence
@@ -166,23 +167,11 @@ class _Reader:
             found["comments"].append({"at": instant(at), "actor": item(actor), "text": string(said)})
         elif key == "event":
             seq, at, task, kind, actor, *more = parts(rest)
-            known = [
-                "status",
-                "assignee",
-                "priority",
-                "progress",
-                "queue",
-                "due_at",
-                "not_before",
-                "note",
-                "text",
-                "error",
-            ]
-            told = {
-                found: item(value or "") for found, value in map(pair, more) if found in known or self.unknown(found)
-            }
             entry = {"seq": int(seq), "at": instant(at), "name": name(task), "kind": kind, "actor": item(actor)}
-            found["events"].append({**entry, **told})
+            for change, value in map(pair, more):
+                _need(change in CHANGES, "no such change", line)
+                entry[change] = item(value or "")
+            found["events"].append(entry)
         elif key == "attempt":
             number, agent, outcome, *more = parts(rest)
             _need(outcome in OUTCOMES, "no such outcome", line)

@@ -588,6 +588,21 @@ def test_attention_line_tells_of_reviews_and_dead_leases(board: Board, clock: Cl
     assert [one[-6:] for one in reviews[:5]] == [name[-6:] for name in told["review"]["names"]]
 
 
+def test_events_read_back(board: Board) -> None:
+    held = bring_to(board, "claimed")
+    board.heartbeat(held.id, held.token, progress=40, note='says "hi"')
+    board.comment(held.id, "two\nlines = 1, 2")
+    found = board.events()
+    told = read(compact.events(found, warnings=["w"]))
+    assert (told["kind"], told["head"], told["notes"]) == ("events", {"next": found["next"]}, ["w"])
+    assert [(one["seq"], one["kind"], one["actor"]) for one in told["events"]] == [
+        (one["seq"], one["kind"], one["actor"]) for one in found["events"]
+    ]
+    assert told["events"][2] | {"status": "running", "progress": "40", "note": 'says "hi"'} == told["events"][2]
+    assert told["events"][3]["text"] == "two\nlines = 1, 2"
+    assert {one["name"] for one in told["events"]} == {held.id[-6:]}
+
+
 # The page in docs
 
 

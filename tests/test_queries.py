@@ -265,9 +265,10 @@ def test_work_that_is_left_comes_first(board: Board, clock: Clock) -> None:
     page = board.list_tasks(hide_finished=True, limit=2)
     assert (page.hidden, page.more) == (3, 7)
     assert titles(board, status=["done,review"])[0] == "review"
-    for status in ([], ["queued"], ["done", "failed"], ["review,failed"]):
+    for statuses in ([], ["queued"], ["done", "failed"], ["review,failed"]):
         for order in ORDERS:
-            page, left = board.list_tasks(status=status, order=order, limit=3), titles(board, status=status)
+            page = board.list_tasks(status=statuses, order=order, limit=3)
+            left = titles(board, status=statuses)
             assert page.more == max(0, len(left) - 3)
 
 
