@@ -8,28 +8,28 @@ CREATE TABLE board (
   CONSTRAINT board_is_one_row CHECK (id = 1)
 ) STRICT;
 
--- Names that claimed work or were given it. Names are compared by casefold() and shown as first written.
+-- Agents that claimed a task or were assigned one. Names are compared by casefold() and shown as first written.
 CREATE TABLE agent (
   key           TEXT PRIMARY KEY,       -- casefold() of the name
   name          TEXT NOT NULL UNIQUE,
   first_seen_at TEXT NOT NULL,
-  last_seen_at  TEXT,                   -- last lease verb; null: was only ever named as an assignee
+  last_seen_at  TEXT,                   -- of the latest call under a lease; null: never
   completed     INTEGER NOT NULL DEFAULT 0,  -- attempts by outcome; kept by triggers
   failed        INTEGER NOT NULL DEFAULT 0,
   expired       INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task (
-  seq               INTEGER PRIMARY KEY,  -- insertion order: the tie-break of a claim
+  seq               INTEGER PRIMARY KEY,  -- insertion order; decides between tasks of equal priority
   id                TEXT NOT NULL,        -- ULID
   status            TEXT NOT NULL DEFAULT 'queued',
   queue             TEXT NOT NULL DEFAULT 'default',
   priority          INTEGER NOT NULL DEFAULT 0,
   assignee          TEXT,
   open_dependencies INTEGER NOT NULL DEFAULT 0,  -- dependencies that are not done; kept by triggers
-  delayed           INTEGER NOT NULL DEFAULT 0,  -- 0 once not_before has been seen to pass
+  delayed           INTEGER NOT NULL DEFAULT 0,  -- set to 0 after not_before has passed
   not_before        TEXT,
-  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims of the present budget
+  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since added or reset
   max_attempts      INTEGER NOT NULL,
   fence             INTEGER NOT NULL DEFAULT 0,
   version           INTEGER NOT NULL DEFAULT 1,
@@ -37,7 +37,7 @@ CREATE TABLE task (
   claimed_at        TEXT,
   lease_token_hash  TEXT,                 -- SHA-256 of the token in hex; the token itself is never stored
   lease_expires_at  TEXT,
-  lease_length      INTEGER,              -- last asked for on this claim
+  lease_length      INTEGER,              -- last requested on this claim
   progress          INTEGER,
   needs_approval    INTEGER NOT NULL DEFAULT 0,
   due_at            TEXT,
@@ -54,7 +54,7 @@ CREATE TABLE task (
   error             TEXT,                 -- why the latest failed or expired attempt ended; null after a complete
   params            TEXT NOT NULL DEFAULT '{}',
   result            TEXT,
-  body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims leave the task out
+  body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims skip the task
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL),
   CONSTRAINT status_is_known CHECK (
     status IN ('queued', 'claimed', 'running', 'review', 'waiting', 'done', 'failed', 'cancelled')),
@@ -86,14 +86,14 @@ CREATE TABLE task (
 
 CREATE UNIQUE INDEX task_id ON task (id);
 
--- A task may be named by an ending of its id, of at least four characters.
+-- A task can be named by the end of its id, at least four characters.
 CREATE INDEX task_ending ON task (substr(id, -4));
 
 -- At most one unfinished task holds a dedupe key.
 CREATE UNIQUE INDEX task_dedupe ON task (dedupe_key)
   WHERE dedupe_key IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled');
 
--- What a claim looks at. SQLite uses a partial index only in a query that repeats its WHERE terms.
+-- The indexes that a claim reads. SQLite uses a partial index only in a query that repeats its WHERE terms.
 CREATE INDEX task_ready ON task (assignee, priority DESC, seq)
   WHERE status = 'queued' AND open_dependencies = 0 AND delayed = 0;
 
@@ -169,7 +169,7 @@ BEGIN
   UPDATE board SET revision = revision + 1;
 END;
 
--- How many tasks each queue has in each status, so that counting costs the same on any board.
+-- The number of tasks by queue and status, so that counting takes the same time on any board.
 CREATE TABLE tally (
   queue  TEXT NOT NULL,
   status TEXT NOT NULL,
@@ -178,7 +178,7 @@ CREATE TABLE tally (
   CONSTRAINT tally_not_negative CHECK (tasks >= 0)
 ) STRICT, WITHOUT ROWID;
 
--- One claim up to its ending.
+-- One attempt: a claim until it ends.
 CREATE TABLE attempt (
   task_seq   INTEGER NOT NULL REFERENCES task (seq),
   number     INTEGER NOT NULL,     -- 1, 2, 3 … within the task, never reused
@@ -187,7 +187,7 @@ CREATE TABLE attempt (
   claimed_at TEXT NOT NULL,
   ended_at   TEXT,
   outcome    TEXT,
-  token_hash TEXT,                 -- under which it was ended, for the replay of a lost reply
+  token_hash TEXT,                 -- of the lease that ended it; identifies a repeated call
   result     TEXT,
   error      TEXT,
   note       TEXT,
@@ -234,7 +234,7 @@ BEGIN
   SELECT raise(ABORT, 'attempts are never deleted');
 END;
 
--- The append-only history. seq has no gap.
+-- The history. Rows are only added, and seq has no gap.
 CREATE TABLE event (
   seq        INTEGER PRIMARY KEY,
   task_seq   INTEGER NOT NULL REFERENCES task (seq),
@@ -248,7 +248,7 @@ CREATE TABLE event (
 
 CREATE INDEX event_of_task ON event (task_seq, seq);
 
--- The notes that whoever claims the task next is told, however many other events there are.
+-- Finds the notes for the next agent that claims the task, however many other events there are.
 CREATE INDEX event_note ON event (task_seq, seq)
   WHERE kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled');
 
@@ -269,20 +269,20 @@ BEGIN
   SELECT raise(ABORT, 'events are append-only');
 END;
 
--- Calls that may be repeated: the same request id gets its answer again.
+-- Calls with a request id: a repeated call gets the same answer again.
 CREATE TABLE request (
   id        TEXT PRIMARY KEY,
   arguments TEXT NOT NULL,       -- SHA-256 of the verb and its arguments
   at        TEXT NOT NULL,
   task_seq  INTEGER NOT NULL REFERENCES task (seq),
-  attempt   INTEGER,             -- number of the attempt that the call began
-  created   INTEGER              -- of an add: whether it made the task
+  attempt   INTEGER,             -- number of the attempt that the call started
+  created   INTEGER              -- for add: whether it created the task
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX request_age ON request (at);
 
--- What a board needs to keep months of work: an archive, schedules, an outbox, and lists that history does not slow.
--- Lists and the board walk these indexes in the order in which tasks were added.
+-- For boards with months of work: an archive, schedules, an outbox, and indexes that keep lists fast.
+-- Lists and the board read these indexes in the order in which tasks were added.
 CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 
 CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
@@ -311,16 +311,16 @@ END;
 
 -- A cron rule with the template of a task. Names are compared by casefold().
 CREATE TABLE schedule (
-  id         TEXT PRIMARY KEY,      -- ULID; a schedule made anew under an old name has another one
+  id         TEXT PRIMARY KEY,      -- ULID; a new schedule with an old name has a new id
   key        TEXT NOT NULL UNIQUE,  -- casefold() of the name
   name       TEXT NOT NULL,
   cron       TEXT NOT NULL,
   zone       TEXT NOT NULL,         -- IANA name
   task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
-  catch_up   INTEGER,               -- occurrences that one tick makes at most; null: as configured
-  paused_at  TEXT,                  -- later occurrences are dropped until it goes on
-  next_at    TEXT,                  -- the first occurrence that was not made yet; null when none is left
-  last_at    TEXT,                  -- the latest one that was
+  catch_up   INTEGER,               -- tasks that one tick creates at most; null: as configured
+  paused_at  TEXT,                  -- occurrences from then until it is resumed are dropped
+  next_at    TEXT,                  -- the next occurrence without a task; null if there are no more
+  last_at    TEXT,                  -- the latest occurrence with a task
   made       INTEGER NOT NULL DEFAULT 0,
   version    INTEGER NOT NULL DEFAULT 1,
   created_by TEXT NOT NULL,
@@ -332,18 +332,18 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_due ON schedule (next_at) WHERE next_at IS NOT NULL;
 
--- An occurrence makes one task, ever.
+-- An occurrence never gets a second task.
 CREATE UNIQUE INDEX task_occurrence ON task (schedule_id, occurrence_at) WHERE schedule_id IS NOT NULL;
 
--- What hooks are to be told, written in the transaction of the change that they are told of.
+-- Notifications for hooks, queued in the transaction of the change that they report.
 CREATE TABLE outbox (
-  id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; a hook drops repeats by it
+  id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; lets a hook recognize a repeated delivery
   event_seq  INTEGER NOT NULL REFERENCES event (seq),
   target     TEXT NOT NULL,
-  told       TEXT NOT NULL,         -- of what: done, review, failed, cancelled, expired, commented
+  told       TEXT NOT NULL,         -- reason: done, review, failed, cancelled, expired, commented
   status     TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
-  due_at     TEXT,                  -- of the next attempt; while one is made, when it counts as lost
+  due_at     TEXT,                  -- of the next attempt; during an attempt, when it counts as lost
   error      TEXT,                  -- of the latest attempt that failed
   created_at TEXT NOT NULL,
   ended_at   TEXT,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 COMMANDS = """
 claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
-list show events agents stats prime setup serve mcp schedule hooks export import backup restore doctor archive
-unarchive tick config demo
+list show events agents stats watch completion prime setup serve mcp schedule hooks export import backup restore doctor
+archive unarchive tick config demo init where
 """.split()
 
 EXIT_CODES = {
@@ -91,7 +91,9 @@ class Answer:
         if not envelope["ok"]:
             assert self.code == EXIT_CODES[envelope["error"]["code"]]
         else:
-            assert self.code == 0
+            results = envelope["data"].get("results", ()) if isinstance(envelope["data"], dict) else ()
+            refused = [one["error"]["code"] for one in results if not one.get("ok", True)]
+            assert self.code == (EXIT_CODES[refused[0]] if refused else 0)
         return envelope
 
     @property

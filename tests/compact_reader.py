@@ -14,7 +14,7 @@ created claimed resumed renewed completed failed released handed_off approved re
 updated archived unarchived
 """.split()
 CHANGES = "status assignee priority progress queue due_at not_before note text error".split()
-TASK_KEYS = ("queue", "for", "by", "lease", "due", "after", "tags", "needs", "try")
+TASK_KEYS = ("queue", "for", "by", "lease", "due", "after", "tags", "needs", "attempt")
 FACTS = """
 id version fence created creator updated not_before claimed finished dedupe_key max_attempts schedule occurrence
 token lease_end seq
@@ -113,7 +113,7 @@ class _Reader:
         _need(status in STATUSES, "no such status", line)
         told: dict[str, Any] = {
             "name": name(first), "title": string(title), "status": status, "flags": [], "priority": 0,
-            "progress": None, "approval": False, "queue": "default", "tags": [], "needs": 0, "try": None,
+            "progress": None, "approval": False, "queue": "default", "tags": [], "needs": 0, "attempt": None,
         }  # fmt: skip
         for flag in flags:
             if flag in FLAGS:
@@ -126,9 +126,9 @@ class _Reader:
                 self.bare(part, told)
             elif key == "tags":
                 told["tags"] = [item(one) for one in items(value)]
-            elif key == "try":
+            elif key == "attempt":
                 used, _, allowed = value.partition("/")
-                told["try"] = (int(used), int(allowed))
+                told["attempt"] = (int(used), int(allowed))
             elif key in TASK_KEYS:
                 told[key] = self.typed(key, value)
             else:

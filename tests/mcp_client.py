@@ -1,4 +1,4 @@
-"""Clients of ``atb mcp``: one that sees every byte, and texts of the tools taken apart."""
+"""Clients of ``atb mcp``: the SDK's, and one that sees every byte; and a parser for the tools' answers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import json
 import os
 import queue
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import mcp_types as types
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client as SdkClient
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+
 from tests.command_line import PASSED_ON, program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 LIMIT = 60.0
@@ -246,3 +253,74 @@ def until(condition: Any, what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"never seen: {what}"
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[sqlite3.Connection]:
+    """Hold the write lock of a board."""
+    with contextlib.closing(sqlite3.connect(directory / "data" / "tasks.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class Sdk:
+    """The SDK's client, called from a test that is not asynchronous."""
+
+    def __init__(self, portal: BlockingPortal, client: SdkClient) -> None:
+        self.portal = portal
+        self.client = client
+
+    @property
+    def instructions(self) -> str:
+        """What the server tells the client about itself and the way of working."""
+        assert self.client.instructions is not None
+        return self.client.instructions
+
+    def call(self, tool: str, **arguments: Any) -> Said:
+        """Call a tool."""
+        return answered(self.portal.call(self.client.call_tool, tool, arguments))
+
+    def refused(self, code: str, tool: str, **arguments: Any) -> Said:
+        """Call a tool that refuses."""
+        answer = self.call(tool, **arguments)
+        assert answer.code == code, answer
+        return answer
+
+    def read(self, uri: str) -> types.TextResourceContents:
+        """Read a resource."""
+        (content,) = self.portal.call(self.client.read_resource, uri).contents
+        assert isinstance(content, types.TextResourceContents)
+        return content
+
+
+def answered(result: types.CallToolResult) -> Said:
+    """Return what a tool answered; the rest of a result is of the protocol."""
+    return said(result.model_dump(by_alias=True, exclude_none=True, exclude={"result_type", "meta"}))
+
+
+@contextlib.asynccontextmanager
+async def connection(
+    directory: Path, words: tuple[str, ...], environ: dict[str, str], client: str, mode: str
+) -> AsyncIterator[SdkClient]:
+    """Start a server and connect the SDK's client to it, for as long as the block lasts."""
+    program, *rest = command("--quiet", *words)
+    parameters = StdioServerParameters(
+        command=program, args=rest, env=environment(directory, **environ), cwd=str(directory)
+    )
+    info = types.Implementation(name=client, version="1")
+    with open(os.devnull, "w") as nowhere:
+        transport = stdio_client(parameters, errlog=nowhere)
+        async with SdkClient(transport, client_info=info, mode=mode, cache=None) as client_:
+            yield client_
+
+
+@contextlib.contextmanager
+def connected(directory: Path, *words: str, client: str = "probe", mode: str = "auto", **environ: str) -> Iterator[Sdk]:
+    """Start a server, connect the SDK's client to it, and end both."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(connection(directory, words, environ, client, mode)) as opened,
+    ):
+        yield Sdk(portal, opened)

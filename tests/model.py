@@ -410,6 +410,50 @@ class Model:
         refuse_on({"lease_lost": not same})
         return Answer(held.task, replayed=True)
 
+    def done(
+        self,
+        task: Task,
+        *,
+        result: Any = None,
+        artifacts: Sequence[str] = (),
+        note: str | None = None,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> Answer:
+        """Take a queued task and hand it in at once: as an agent what it could claim, as a person any, as no holder."""
+        self._expire_the_dead()
+        caller = actor or MARIA
+        by_name = caller.name if actor or agent is None else agent
+        if agent is None and not self._is_person(caller, task):
+            agent = caller.name
+        told: list[tuple[Task | str, ...]] = []
+        if agent is not None:
+            refuse_on(self._against_claim(task, self._known_as(agent)))
+        else:
+            refuse_on({"conflict/status": task.status != "queued"})
+            told += [("still waited for",)] if task.is_blocked else []
+            told += [("not to be started before", str(text(task.not_before)))] if self._is_early(task) else []
+            told += [("assigned to", task.assignee)] if task.assignee else []
+        who = self._meet(agent or by_name)
+        task.attempts += 1
+        task.fence += 1
+        task.history.append(
+            Attempt(
+                len(task.history) + 1, who, task.fence, self.now, self.now, "completed", result=result, note=note
+            )
+        )  # fmt: skip
+        for kind in ("claimed", "completed"):
+            self._record(task, kind, by_name, "human" if agent is None else "agent")
+        task.version -= 1  # two events, one change
+        self._seen(who)
+        task.claimed_by, task.claimed_at = (who, self.now) if agent else (None, None)
+        task.result, task.artifacts, task.error = result, list(artifacts), None
+        if task.needs_approval and agent:
+            task.status = "review"
+        else:
+            self._finish(task, "done")
+        return Answer(task, told=told)
+
     # What time brings
 
     def tick(self) -> int:
@@ -470,7 +514,8 @@ class Model:
         return Answer(task)
 
     def cancel(self, task: Task, *, note: str | None = None, actor: Actor = MARIA) -> Answer:
-        refuse_on({"conflict/status": task.status in FINAL})
+        theirs = task.status == "review" and not self._is_person(actor, task)
+        refuse_on({"conflict/status": task.status in FINAL, "not_permitted": theirs})
         if task.status in LEASED:
             self._end_attempt(task, "cancelled", note=note)
         self._finish(task, "cancelled")
@@ -549,7 +594,8 @@ class Model:
         return task.not_before is not None and task.not_before > self.now
 
     def _is_person(self, actor: Actor, task: Task) -> bool:
-        worked = {attempt.agent.casefold() for attempt in task.history}
+        by_hand = task.fence if task.status == "done" and task.claimed_by is None else None
+        worked = {attempt.agent.casefold() for attempt in task.history if attempt.fence != by_hand}
         return actor.kind != "agent" and actor.name.casefold() not in worked
 
     def _key_holder(self, key: str | None) -> Task | None:

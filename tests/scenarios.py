@@ -120,6 +120,7 @@ WITH_TASK: dict[str, dict[str, Any]] = {
     "claim": {"agent": "ada"},
     "resume": {"agent": "ada"},
     **{verb: {"token": WRONG_TOKEN, **needs} for verb, needs in UNDER_LEASE.items()},
+    "done": {},
     "approve": {},
     "reject": {"note": "more"},
     "reassign": {"to": "bob"},
@@ -140,7 +141,7 @@ _BAD_FIELDS: dict[str, Any] = {
     "queue": "x" * 101,
     "priority": 1_000_001,
     "assignee": "two\nlines",
-    "due_at": "tomorrow",
+    "due_at": "someday",
     "not_before": "2026-12-01T25:00:00",
     "tags": ["x" * 65],
     "params": [1, 2],
@@ -419,6 +420,73 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         do("complete", task="@a", token=TOKEN, actor="ada-helper", agent="ada"),
         do("events", task="@a").gives({"events.2.actor": "ada-helper", "events.2.actor_kind": "agent"}),
     ),
+    "a small task is done in one call, by an agent where it could claim it": (
+        do("add as a", title="Task A"),
+        do("done", task="@a", agent="Ada", result={"pages": 3}, artifacts=["a.txt"], note="was easy").gives(
+            {
+                "task.status": "done", "task.claimed_by": "Ada", "task.attempts": 1, "task.fence": 1,
+                "task.version": 2, "task.result": {"pages": 3}, "task.artifacts": ["a.txt"],
+            }
+        ),
+        do("show", task="@a").gives(
+            {"attempts.0.agent": "Ada", "attempts.0.outcome": "completed", "attempts.0.note": "was easy"}
+        ),
+        do("events", task="@a").gives(
+            {"events.1.kind": "claimed", "events.2.kind": "completed", "events.2.actor_kind": "agent"}
+        ),
+        do("add as b", title="Task B", needs_approval=True),
+        do("done", task="@b", agent="ada", actor="helper").gives({"task.status": "review", "task.claimed_by": "Ada"}),
+        do("events", task="@b").gives({"events.2.actor": "helper", "events.2.actor_kind": "agent"}),
+        do("approve", task="@b", actor="ada").refused("not_permitted"),
+        do("add as c", title="Task C", blocked_by=["@b"]),
+        do("done", task="@c", agent="ada").refused("conflict", reason="blocked"),
+        do("add as d", title="Task D", not_before="2027-01-01"),
+        do("done", task="@d", agent="ada").refused("conflict", reason="delayed"),
+        do("add as e", title="Task E", assignee="bob"),
+        do("done", task="@e", agent="ada").refused("conflict", reason="assigned"),
+        do("done", task="@e", agent="none").refused("invalid_input", field="agent"),
+        do("done", task="@e", agent="bob").gives({"task.status": "done"}),
+    ),
+    "a person may finish whatever is queued, and is told what stood against it": (
+        ADD_A,
+        do(
+            "add as b", title="Task B", blocked_by=["@a"], not_before="2027-01-01", assignee="bob", needs_approval=True
+        ),
+        do("done", task="@b", note="by hand").gives(
+            {"task.status": "done", "task.claimed_by": None, "task.claimed_at": None, "task.attempts": 1}
+        ),
+        do("show", task="@b").gives({"attempts.0.agent": "carla", "attempts.0.outcome": "completed"}),
+        do("events", task="@b").gives({"events.2.kind": "completed", "events.2.actor_kind": "human"}),
+        do("done", task="@b").refused("conflict", **{"reason": "status", "actual.status": "done"}),
+    ),
+    "whoever held a task finishes it as an agent, whatever it says it is": (
+        do("add as a", title="Task A", needs_approval=True),
+        HOLD_A,
+        do("release", task="@a", token=TOKEN),
+        do("done", task="@a", actor="ADA").gives({"task.status": "review", "task.claimed_by": "ada"}),
+    ),
+    "a lease that has ended does not keep a task from being done": (
+        ADD_A,
+        HOLD_A,
+        do("done", task="@a", agent="bob").refused("conflict", **{"reason": "status", "actual.claimed_by": "ada"}),
+        wait(minutes=15),
+        do("done", task="@a", agent="bob").gives({"task.status": "done", "task.attempts": 2, "task.fence": 2}),
+    ),
+    **_only_from("queued", "done"),
+    **_only_from("queued", "done", agent="bob"),
+    "instants may count from now": (
+        do("add as a", title="Task A", due_at="tomorrow", not_before="+2d").gives(
+            {"task.due_at": "2026-12-01T15:59:59.999+00:00", "task.not_before": "2026-12-02T00:53:20.000+00:00"}
+        ),
+        do("update", task="@a", due_at="Friday", not_before="today").gives(
+            {"task.due_at": "2026-12-04T15:59:59.999+00:00", "task.not_before": "2026-11-29T16:00:00.000+00:00"}
+        ),
+        do("update", task="@a", due_at="+2").gives({"task.due_at": "2026-11-30T00:53:22.000+00:00"}),
+        do("add as b", title="Task B", due_at="+1h", request_id="r1"),
+        wait(minutes=5),
+        do("add", title="Task B", due_at="+1h", request_id="r1").gives({"replayed": True, "task.id": "@b"}),
+        do("add", title="Task B", due_at="+2h", request_id="r1").refused("conflict", reason="request_id"),
+    ),
     # People
     "a person sends work back": (
         *_in_review(),
@@ -442,6 +510,14 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         )
         for verb in ("approve", "reject")
     },
+    "a task in review is cancelled by people": (
+        *_in_review(),
+        do("cancel", task="@a", agent="bob").refused("not_permitted"),
+        do("cancel", task="@a", actor="ADA").refused("not_permitted"),
+        do("show", task="@a").gives({"task.status": "review", "task.version": 3}),
+        do("cancel", task="@a").gives({"task.status": "cancelled"}),
+        do("cancel", task="@a", agent="bob").refused("conflict", reason="status"),
+    ),
     **_only_from("review", "approve"),
     **_only_from("review", "reject", note="more"),
     "an approval cannot be waived by an agent": (
@@ -529,6 +605,18 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
             "task.dedupe_key": None, "task.max_attempts": 3, "task.ready": True, "task.title": "New",
         }),
         do("update", task="@a").refused("invalid_input"),
+        do("events", task="@a"),
+    ),
+    "its creator and its holder change the words of a task": (
+        do("add as a", title="Task A", body="old", tags=["x"]),
+        do("update", task="@a", title="  New  ", body="# Text\n\nas *agreed*: äöü", priority=-3, tags=["z", "z"]).gives(
+            {"task.title": "New", "task.tags": ["z"], "task.priority": -3, "task.version": 2}
+        ),
+        do("update", task="@a:ending", title="New").gives({"task.version": 2}),
+        HOLD_A,
+        do("update", task="@a", body="What is left.", agent="ada").gives({"task.version": 4, "task.status": "claimed"}),
+        do("update", task="@a", title="x" * 501, agent="ada").refused("invalid_input", field="title"),
+        do("update", task=NOWHERE, title="New", agent="ada").refused("not_found"),
         do("events", task="@a"),
     ),
     "an edit may expect a status and a version": (

@@ -60,6 +60,7 @@ TOOL = {
     "handoff": "handoff_task",
     "list": "list_tasks",
     "show": "get_task",
+    "update": "update_task",
     "comment": "add_comment",
     "cancel": "cancel_task",
 }
@@ -68,10 +69,10 @@ TOOL = {
 ARGUMENTS = {"task": "task_id", "blocked_by": "depends_on"}
 """Arguments of tools that are not named after the field."""
 
-SERVICE_HINTS = {tools.HELD_BEFORE: Conflict.hint, **{here: hint for hint, here in tools.HINTS.items()}}
+SERVICE_HINTS = {tools.HELD_BY_ANOTHER: Conflict.hint}
 """Hints that tools word otherwise than the service does, with what it says."""
 
-NAMES_AGENT = ("add", "claim", "resume")
+NAMES_AGENT = ("add", "claim", "resume", "done")
 """Commands with an option for the agent; any other takes it from the environment."""
 
 _ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
@@ -238,7 +239,7 @@ class Mcp(Surface):
         kind = AGENT if "agent" in arguments else HUMAN
         with patch.object(tools, "AGENT", kind):
             answer = tools.Tools(self._board, lambda: PERSON).call(TOOL[verb], given)
-        said = Said(answer.text, answer.refused)
+        said = Said(answer.text, answer.is_refusal)
         return self._refusal(said) if said.refused else self._success(self._board, verb, said, arguments)
 
     @staticmethod
@@ -247,6 +248,10 @@ class Mcp(Surface):
         given = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
         if verb == "cancel":
             given["confirm"] = True
+        if verb == "update" and ("blocked_by" in arguments or None in arguments.values()):
+            return None  # the tool adds dependencies and resets nothing
+        if verb in TOOL and any(given[name] == "" for name in given.keys() - set(TOOLS[TOOL[verb]].required)):
+            return None  # to a tool, an empty text means not given
         names_nobody = "agent" not in given and (verb in ("claim", "resume") or given.get("claim"))
         if verb not in TOOL or names_nobody or not isinstance(given.get("result", {}), dict):
             return None

@@ -20,7 +20,11 @@ PACKAGE = "agent_task_board"
 SOURCES = Path(agent_task_board.__file__).parent
 
 LAYERS = (
-    {"errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "_version"},
+    {
+        *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable", "files"),
+        *("exhaustion", "places"),
+        "_version",
+    },
     {"storage"},
     {"board"},
     {"schedules", "hooks", "transfer", "upkeep", "text"},

@@ -1,4 +1,4 @@
-"""The archive: finished tasks out of sight, never gone, and back when they are wanted."""
+"""The archive: lists leave archived tasks out, nothing is deleted, and every task can be returned."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_where_no_board_is_nothing_is_archived_and_none_is_made(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-# Out of sight, not gone
+# Left out of lists, but not deleted
 
 
 def test_archived_task_is_left_out_of_lists_and_board(board: Board) -> None:
@@ -190,7 +190,7 @@ def test_replay_under_the_token_of_an_archived_task_still_answers(board: Board) 
     assert board.complete(task.id, task.token).replayed
 
 
-# Back again
+# Returned from the archive
 
 
 def test_unarchived_task_is_as_it_was(board: Board) -> None:
@@ -239,7 +239,7 @@ def test_retry_brings_an_archived_task_back_to_its_queue(board: Board, status: s
     assert healthy(board)
 
 
-# By itself
+# By age
 
 
 def test_tick_archives_by_the_age_in_the_settings(tmp_path: Path, clock: Clock) -> None:
@@ -289,7 +289,7 @@ def test_tick_with_nothing_to_archive_writes_nothing_for_it(tmp_path: Path, cloc
     board.close()
 
 
-# With others, killed, on a full disk
+# Concurrency, kills, a full disk
 
 
 def archive_all(directory: str, barrier: Barrier) -> int:
@@ -316,7 +316,7 @@ def stage() -> Iterator[Stage]:
 
 
 def archive_in_twos(directory: str) -> None:
-    archive.BATCH = 2  # in this process, which is about to end
+    archive.BATCH = 2  # only in this process, which is about to end
     board = open_board(directory)
     board.archive(0)
     board.close()
@@ -349,7 +349,7 @@ def test_archiving_on_a_full_disk_is_unusable_and_changes_nothing(tmp_path: Path
         board.import_tasks([{"title": f"task {number}", "status": "done"} for number in range(50)])
         disk.fill()
         outcome = ""
-        while not outcome:  # what is free within the log is used up first
+        while not outcome:  # first, the free space within the log is used
             before = contents(path)
             try:
                 board.archive(0)

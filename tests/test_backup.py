@@ -1,4 +1,4 @@
-"""Backups beside writers, on bad disks and under SIGKILL; and new boards made of them, however bad the file."""
+"""Backups during writes, on failing disks and under SIGKILL; and restoring them, however malformed the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_task_board import Board, BoardError
 from agent_task_board.storage import schema
 from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
 from agent_task_board.storage.workdir import PREFIX, sweep, workplace
-from agent_task_board.upkeep import backup
+from agent_task_board.upkeep import disk
 from agent_task_board.upkeep.restore import restore
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
@@ -76,7 +76,7 @@ def read(path: Path) -> tuple[bytes, dict[str, Any]]:
 
 
 def unpack(path: object, directory: Path) -> Path:
-    """Take the board out of a backup by hand, as a user would."""
+    """Extract the board from a backup by hand, as a user would."""
     with zipfile.ZipFile(str(path)) as packed:
         packed.extract("tasks.db", directory)
     return directory
@@ -86,7 +86,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
 
 
-# Making one
+# Creating a backup
 
 
 def test_backup_holds_the_board_and_what_is_to_be_known_of_it(filled: Path, packed: Path, tmp_path: Path) -> None:
@@ -258,11 +258,11 @@ def test_directory_that_cannot_be_made_is_unusable(filled: Path, tmp_path: Path)
     assert names(tmp_path) == ["file"]
 
 
-# Beside writers
+# During writes
 
 
 def write_on(directory: str, number: int, answered: Any, stop: Event, barrier: Barrier) -> int:
-    """Add tasks until told to stop, and say after each answer how many there are."""
+    """Add tasks until stopped; after each answer, report how many there are."""
     board = open_board(directory)
     meet(barrier)
     while not stop.is_set():
@@ -272,7 +272,7 @@ def write_on(directory: str, number: int, answered: Any, stop: Event, barrier: B
 
 
 def back_up(directory: str, place: str, answered: Any, stop: Event, barrier: Barrier) -> int:
-    """Make backups in a loop, and hold each against what was answered before it was begun."""
+    """Create backups in a loop, and compare each with what was acknowledged before it began."""
     board = open_board(directory)
     meet(barrier)
     try:
@@ -327,7 +327,7 @@ def test_backups_at_once_do_not_get_in_each_others_way(filled: Path, tmp_path: P
         read(path)
 
 
-# Bad disks, and SIGKILL
+# Failing disks, and SIGKILL
 
 
 @pytest.mark.parametrize("free", [0, 60_000, 200_000])
@@ -379,7 +379,7 @@ def test_disk_that_fills_up_while_the_board_is_unpacked_leaves_nothing(
     disk = Disk(path)
     try:
         disk.fill()
-        monkeypatch.setattr("agent_task_board.upkeep.restore._free", lambda _: None)
+        monkeypatch.setattr("agent_task_board.upkeep.restore.free_space", lambda _: None)
         with refused("unusable") as caught:
             restore(packed, path / "new")
         assert "space" in caught.value.hint
@@ -425,7 +425,7 @@ def back_up_and_close(directory: str) -> None:
 
 
 def grow_old(directory: Path) -> None:
-    """Let the folders that a killed process left behind look older than they are."""
+    """Make the folders of a killed process look older."""
     for path in directory.rglob(f"{PREFIX}*"):
         os.utime(path, (time.time() - 3_600,) * 2)
 
@@ -470,7 +470,7 @@ def test_restore_killed_at_any_step_leaves_a_whole_board_or_none(
         if (data / "tasks.db").exists():
             whole += 1
         else:
-            restore_into(str(place), str(packed))  # at once: what was left is in nobody's way
+            restore_into(str(place), str(packed))  # at once: the leftovers do not prevent it
         assert contents(data) == due
         grow_old(place)
         board = open_board(data)
@@ -496,7 +496,7 @@ def test_folder_that_somebody_works_in_is_not_swept(tmp_path: Path) -> None:
     assert names(tmp_path) == [f"{PREFIX}link"]
 
 
-# Making a board of one
+# Restoring
 
 
 def test_restored_board_is_the_one_that_was_backed_up(filled: Path, packed: Path, tmp_path: Path) -> None:
@@ -539,7 +539,7 @@ def test_restore_never_touches_a_directory_with_anything_in_it(filled: Path, pac
 def test_board_that_appears_while_another_is_restored_there_is_left_alone(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give_name = backup.give_name
+    give_name = disk.give_name
 
     def late(file: str, path: str) -> None:
         Path(path).write_text("somebody was quicker")
@@ -579,7 +579,7 @@ def board_with(packed: Path, *statements: str) -> bytes:
 
 
 def said(packed: Path, content: bytes, **other: Any) -> Parts:
-    """Return the members of a backup whose metadata fits its board, but for what is given."""
+    """Return the members of a backup with matching metadata, except for the given values."""
     about = read(packed)[1] | {"size": len(content), "sha256": sha256(content).hexdigest()} | other
     return {"tasks.db": content, "metadata.json": json.dumps(about).encode()}
 

@@ -1,4 +1,4 @@
-"""Claims: who gets which task, under what lease, and why a claim finds nothing."""
+"""Claims: which task an agent gets, under what lease, and why a claim finds nothing."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_claim_may_leave_a_comment_in_the_same_call(board: Board) -> None:
 def test_larger_priority_goes_first_and_equal_ones_in_the_order_added(board: Board, clock: Clock) -> None:
     for title, priority in (("a", 0), ("b", 5), ("c", -3), ("d", 5), ("e", 0)):
         board.add(title, priority=priority)
-        clock.advance(seconds=-60)  # the clock has no say in the order
+        clock.advance(seconds=-60)  # the order does not depend on the clock
     assert [hold(board).task.title for _ in range(5)] == ["b", "d", "a", "e", "c"]
 
 

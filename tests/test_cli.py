@@ -94,6 +94,7 @@ def test_envelope_can_be_read_by_a_strict_reader_even_when_the_call_had_bytes_th
     terminal: Terminal,
 ) -> None:
     # `envelope` reads as strictly as `--params` is read: no lone surrogates
+    terminal.add()
     for words in (["list", b"--fo\xffo"], [b"li\xffst"], ["show", b"\xff\xfe"], ["list", "--status", b"\xff"]):
         assert terminal.process(*words).error["code"] == "invalid_input"
 
@@ -190,9 +191,10 @@ def test_what_is_not_there_yet_is_refused(terminal: Terminal, words: list[str]) 
     assert terminal.files() == set()
 
 
-@pytest.mark.parametrize("words", ["schedule list", "hooks list", "config show"])
+@pytest.mark.parametrize("words", ["schedule list", "hooks list", "schedule preview nightly"])
 def test_action_that_only_reads_creates_no_board(terminal: Terminal, words: str) -> None:
-    assert terminal.data(*words.split()) is not None
+    terminal.refused("not_found", *words.split())
+    assert terminal.data("config", "show") is not None
     assert terminal.files() == set()
 
 
@@ -1122,8 +1124,7 @@ def test_budget_cuts_a_list_and_a_task_and_goes_with_compact_text_only(terminal:
 
 def test_missing_board_is_told_in_compact_text(terminal: Terminal) -> None:
     for words in (["list"], ["claim", "--agent", "ada"]):
-        told = in_brief(terminal, *words)
-        assert [note for note in told["notes"] if "no board found" in note] == told["notes"] != []
+        assert in_brief(terminal, *words, code=3)["flags"] == ["not_found"]
     assert terminal.files() == set()
 
 
@@ -1137,29 +1138,24 @@ def test_word_import_elsewhere_does_not_turn_a_page_into_json(terminal: Terminal
 
 
 @pytest.mark.parametrize(
-    ("words", "data"),
-    [
-        (["list"], {"tasks": [], "next": None}),
-        (["events"], {"events": [], "next": 0}),
-        (["agents"], {"agents": []}),
-        (["claim", "--agent", "ada"], None),
-        (["tick"], {"expired": 0, "created": 0, "delivered": 0, "catchup_pending": False}),
-    ],
+    "words",
+    """
+    list; events; events --follow; agents; stats; tick; doctor; prime; export; backup; archive --older-than 1d;
+    claim --agent ada; claim --agent ada --fail-empty; serve --read-only --port 0; mcp --read-only; hooks list;
+    schedule list; schedule remove nightly
+    """.split(";"),
 )
-def test_missing_board_answers_empty_and_names_the_path(terminal: Terminal, words: list[str], data: object) -> None:
-    answer = terminal.process(*words)
-    assert answer.data == data
-    assert any(str(terminal.directory / "data" / "tasks.db") in warning for warning in answer.warnings)
+def test_command_that_creates_no_board_says_where_it_looked(terminal: Terminal, words: str) -> None:
+    answer = terminal.process(*words.split())
+    assert answer.error["code"] == "not_found"
+    looked = [str(terminal.directory / name / "tasks.db") for name in (".atb", "data")]
+    assert answer.error["details"] == {"path": looked[1], "looked": looked}
+    assert all(path in answer.error["hint"] for path in looked)
+    assert "atb init" in answer.error["hint"]
     assert terminal.files() == set()
-    elsewhere = terminal.atb(*words, "--data-dir", "else/where")
-    assert any(str(terminal.directory / "else" / "where" / "tasks.db") in warning for warning in elsewhere.warnings)
-    assert terminal.files() == set()
-
-
-def test_missing_board_counts_nothing(terminal: Terminal) -> None:
-    answer = terminal.atb("stats")
-    assert (answer.data["tasks"], answer.data["by_queue"]) == (0, {})
-    assert answer.warnings
+    elsewhere = terminal.process(*words.split(), "--data-dir", "else/where").error
+    assert elsewhere["details"] == {"path": str(terminal.directory / "else" / "where" / "tasks.db")}
+    assert elsewhere["details"]["path"] in elsewhere["message"]
     assert terminal.files() == set()
 
 
@@ -1185,16 +1181,7 @@ def test_missing_board_counts_nothing(terminal: Terminal) -> None:
     ],
 )
 def test_verb_on_an_id_where_no_board_is_finds_nothing_and_makes_nothing(terminal: Terminal, words: list[str]) -> None:
-    answer = terminal.atb(*words)
-    assert answer.error["code"] == "not_found"
-    assert any(str(terminal.directory / "data") in warning for warning in answer.warnings)
-    assert terminal.files() == set()
-
-
-def test_claim_that_may_not_be_empty_is_empty_where_no_board_is(terminal: Terminal) -> None:
-    answer = terminal.atb("claim", "--agent", "ada", "--fail-empty")
-    assert answer.error["code"] == "empty"
-    assert any(str(terminal.directory / "data") in warning for warning in answer.warnings)
+    assert "no board" in terminal.refused("not_found", *words)["message"]
     assert terminal.files() == set()
 
 
@@ -1358,20 +1345,12 @@ def test_following_ends_at_its_limit_and_may_begin_later(terminal: Terminal) -> 
     assert terminal.process("events", "--follow", "--task", "9F3K2A").error["code"] == "not_found"
 
 
-def test_following_waits_for_a_board_that_is_not_there_yet(terminal: Terminal) -> None:
-    with terminal.started("events", "--follow") as process:
-        assert process.stderr is not None
-        assert str(terminal.directory / "data").encode() in process.stderr.readline()
-        assert terminal.files() == set()
-        id_ = terminal.add()
-        assert event_from(process)["task_id"] == id_
-
-
 def test_quiet_silences_what_is_said_to_people(terminal: Terminal) -> None:
-    assert "no board" in terminal.atb("list", "--format", "table").err
-    for words in (["list", "--format", "table", "--quiet"], ["--quiet", "list", "--format", "table"]):
-        answer = terminal.atb(*words)
-        assert (answer.code, answer.err, answer.text) == (0, "", "no tasks\n")
+    assert "created a board" in terminal.atb("add", "t", "--format", "table", "--data-dir", "one").err
+    for number, words in enumerate((["add", "t", "--format", "table", "--quiet"], ["--quiet", "add", "t"])):
+        answer = terminal.atb(*words, "--data-dir", f"new{number}", ATB_FORMAT="table")
+        assert (answer.code, answer.err) == (0, "")
+    terminal.data("init")
     with terminal.started("events", "--follow", "--quiet", "--limit", "1") as process:
         terminal.add()
         assert event_from(process)["kind"] == "created"

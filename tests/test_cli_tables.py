@@ -263,5 +263,6 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
 
 
 def test_empty_lists_say_so(terminal: Terminal) -> None:
+    terminal.data("init")
     for command, said in (("list", "no tasks"), ("events", "no events"), ("agents", "no agents")):
         assert terminal.atb(command, *TABLE).text == f"{said}\n"

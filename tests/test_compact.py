@@ -1,4 +1,4 @@
-"""Compact text says what JSON says: whatever is written is read back by a reader that knows the grammar alone."""
+"""Compact text has the same content as JSON: a reader that knows only the grammar reads everything back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NASTY = (
     "\u061c", "\u200b", "\u200d", "\u200f", "\u2028", "\u2029", "\u202e", "\u2067", "\u2069", "\u3000", "\ufeff",
     "\U000e0041", "\U0001f469", "é", "文", "none", "true", "p5", "40%", "approval", "id=", "atb1", "\n| x", "\n! none",
 )  # fmt: skip
-"""What could be taken for a part of the grammar, breaks lines, or is not seen."""
+"""Text that looks like the grammar, breaks lines, or is invisible."""
 
 SETTINGS = settings(
     max_examples=50,
@@ -71,7 +71,7 @@ rows = st.fixed_dictionaries(
         "flags": st.sets(st.sampled_from(["blocked", "delayed", "lease_expired", "overdue"])),
     }
 ).map(_flagged)  # fmt: skip
-"""What a list tells of a task."""
+"""A task in a list."""
 
 others = st.fixed_dictionaries(
     {
@@ -83,7 +83,7 @@ others = st.fixed_dictionaries(
     }
 )  # fmt: skip
 tasks = st.builds(lambda row, more: row | more, rows, others)
-"""A whole task."""
+"""A full task."""
 
 links = st.fixed_dictionaries({"id": ids, "title": words, "status": st.sampled_from(STATUSES)})
 comments = st.fixed_dictionaries(
@@ -116,7 +116,7 @@ def task_of(fields: dict[str, Any]) -> Task:
 
 
 def paged(found: Sequence[dict[str, Any]]) -> Any:
-    """Return what answers the first tasks of a list, as the service would."""
+    """Return a function that returns the first tasks of a list, as the service does."""
 
     def page(count: int) -> TaskPage:
         following = f"age~{count}~{count}" if count < len(found) else None
@@ -141,13 +141,13 @@ def said(**values: Any) -> dict[str, Any]:
 
 
 def as_read(task: dict[str, Any]) -> dict[str, Any]:
-    """Return what the line of a task must tell of it, but for its name."""
+    """Return what the line of a task must say, except its name."""
     flags = [flag for flag in ("blocked", "delayed", "lease_expired", "overdue") if task[flag]]
     return {
         "title": task["title"], "status": task["status"], "flags": flags, "priority": task["priority"],
         "progress": task["progress"], "approval": task["needs_approval"], "queue": task["queue"],
         "tags": task["tags"], "needs": len(task["blocked_by"]),
-        "try": (task["attempts"], task["max_attempts"]) if task["attempts"] else None,
+        "attempt": (task["attempts"], task["max_attempts"]) if task["attempts"] else None,
         **said(
             **{"for": task["assignee"]}, by=task["claimed_by"], lease=cut(task["lease_expires_at"]),
             due=cut(task["due_at"]), after=cut(task["not_before"]) if task["delayed"] else None,
@@ -160,12 +160,12 @@ def without_name(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_visible(text: str) -> None:
-    """No line is broken by anything but its end, and nothing steers a terminal or hides."""
+    """Check that only line ends break lines, and that no character steers a terminal or is hidden."""
     assert text.encode().decode().splitlines() == text.split("\n")[:-1]
     assert not set("\r\x1b\x7f\x85\u200b\u2028\u202e\u2067\ufeff\U000e0041") & set(text)
 
 
-# Whatever is written is read back
+# Everything is read back
 
 
 @SETTINGS
@@ -189,7 +189,7 @@ def test_a_list_reads_back(found: list[dict[str, Any]], attention: Any, notes: l
 
 
 def names_only(name: str, wanted: str, every: set[str]) -> bool:
-    """Say whether a name is the shortest, of 6 characters or more, that fits one task and no other."""
+    """Say whether a name is the shortest of at least 6 characters that fits only one task."""
     is_short = len(name) == 6 or sum(one.endswith(name[1:]) for one in every) > 1
     return is_short and [one for one in every if one.endswith(name)] == [wanted]
 
@@ -607,7 +607,7 @@ def test_events_read_back(board: Board) -> None:
 
 
 def story(directory: Path) -> dict[str, str]:
-    """Play what the examples of the page show, and return its documents by kind."""
+    """Run what the examples of the page show, and return its documents by kind."""
     clock = Clock()
     told = {}
     with Board(
@@ -658,6 +658,6 @@ def test_page_names_every_kind_and_every_part() -> None:
     kinds = {"list", "board", "task", "commented", "nothing", "error", *VERBS}
     assert kinds <= named
     source = Path(compact.__file__).read_text(encoding="utf-8")
-    keys = set(re.findall(r'\("([a-z_]+)", ', source)) | {"replayed", "existing", "try", "tags", "approval"}
+    keys = set(re.findall(r'\("([a-z_]+)", ', source)) | {"replayed", "existing", "attempt", "tags", "approval"}
     assert keys - {"expired", "review"} - named == set()
     assert {"review", "expired"} <= named

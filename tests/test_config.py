@@ -1,4 +1,4 @@
-"""Where the board is, which file counts, and what a file may hold."""
+"""The data directory, the file that applies, and what is valid in a file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,15 @@ from tests.support import MARIA, refused
 if TYPE_CHECKING:
     from agent_task_board.config import Config
 
+SOMEBODY = 65_534
 ROOT = Path(__file__).parent.parent
 HOOKS = '[hooks]\nenabled = true\ncommand = ["/bin/true"]\n'
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End every walk upwards in the directory of the test."""
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def load(cwd: Path, *, data_dir: object = None, file: object = None, environ: dict[str, str] | None = None) -> Config:
@@ -134,20 +141,47 @@ def test_working_directory_is_asked_for_when_not_given(tmp_path: Path, monkeypat
 # Which file
 
 
-def test_first_file_of_option_environment_way_up_and_data_directory_is_the_only_one_read(tmp_path: Path) -> None:
+def test_first_file_of_option_environment_data_directory_way_up_and_own_is_the_only_one_that_applies(
+    tmp_path: Path,
+) -> None:
     work = tmp_path / "project" / "src" / "deep"
-    own = write(work / "data" / "config.toml", "max_attempts = 4\n")
+    work.mkdir(parents=True)
+    own = write(tmp_path / ".config" / "agent-task-board" / "config.toml", "max_attempts = 4\n")
     assert (load(work).file, load(work).settings.max_attempts) == (str(own), 4)
+    moved = write(tmp_path / "xdg" / "agent-task-board" / "config.toml", "max_attempts = 9\n")
+    assert load(work, environ={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).file == str(moved)
 
     far = write(tmp_path / "project" / "atb.toml", "catch_up = 5\n")
     assert (load(work).file, load(work).settings.max_attempts) == (str(far), 3)
     near = write(tmp_path / "project" / "src" / "atb.toml", "max_attempts = 6\n")
     assert (load(work).file, load(work).values["catch_up"]) == (str(near), (10, "default"))
+    inside = write(work / "data" / "config.toml", "max_attempts = 5\n")
+    assert (load(work).file, load(work).settings.max_attempts) == (str(inside), 5)
 
     variable = {"ATB_CONFIG": str(write(tmp_path / "variable.toml", "max_attempts = 7\n"))}
     assert load(work, environ=variable).values["max_attempts"] == (7, f"file {tmp_path / 'variable.toml'}")
     option = write(tmp_path / "option.toml", "max_attempts = 8\n")
     assert load(work, environ=variable, file=option).values["max_attempts"] == (8, f"file {option}")
+
+
+def test_file_on_the_way_up_settles_nothing_for_a_board_that_was_named(tmp_path: Path) -> None:
+    write(tmp_path / "atb.toml", "max_attempts = 6\ndata_dir = 'tasks'\n")
+    assert load(tmp_path).settings.max_attempts == 6
+    for found in (load(tmp_path, data_dir="tasks"), load(tmp_path, environ={"ATB_DATA_DIR": "tasks"})):
+        assert (found.data_dir, found.file, found.settings.max_attempts) == (str(tmp_path / "tasks"), None, 3)
+    named = write(tmp_path / "named.toml", "data_dir = 'other'\n")
+    found = load(tmp_path, file=named)
+    assert (found.data_dir, found.file, found.settings.max_attempts) == (str(tmp_path / "other"), str(named), 3)
+
+
+def test_data_directory_of_the_own_file_is_used_only_where_the_way_up_has_none(tmp_path: Path) -> None:
+    own = write(tmp_path / ".config" / "agent-task-board" / "config.toml", f"data_dir = '{tmp_path / 'mine'}'\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert load(work).values["data_dir"] == (str(tmp_path / "mine"), f"file {own}")
+    with Board(work / ".atb", actor=MARIA) as board:
+        board.create()
+    assert load(work).data_dir == str(work / ".atb")
 
 
 def test_file_of_the_data_directory_is_found_through_option_and_environment(tmp_path: Path) -> None:
@@ -208,13 +242,13 @@ def test_file_that_may_not_be_read_is_unusable(tmp_path: Path, monkeypatch: pyte
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(config, "open", denied, raising=False)  # root, who runs many tests, may read everything
+    monkeypatch.setattr(config, "open", denied, raising=False)  # root can read everything
     with refused("unusable") as caught:
         load(tmp_path)
     assert caught.value.details["file"] == str(file)
 
 
-# What a file may hold
+# What is valid in a file
 
 
 def test_every_setting_of_a_file_reaches_the_core(tmp_path: Path) -> None:
@@ -429,7 +463,10 @@ def test_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
 
 def test_broken_file_of_another_place_does_not_matter(tmp_path: Path) -> None:
     write(tmp_path / "atb.toml", "broken")
-    assert load_text(tmp_path, "max_attempts = 5").settings.max_attempts == 5
+    write(tmp_path / ".config" / "agent-task-board" / "config.toml", "broken")
+    assert load_text(tmp_path, "max_attempts = 5\ndata_dir = 'board'").settings.max_attempts == 5
+    write(tmp_path / "board" / "config.toml", "max_attempts = 6")
+    assert load(tmp_path, data_dir="board").settings.max_attempts == 6
 
 
 # Hooks
@@ -464,35 +501,29 @@ def test_hooks_of_a_named_file_count(tmp_path: Path) -> None:
         assert found.warnings == []
 
 
-def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
+def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(tmp_path: Path) -> None:
     write(tmp_path / "data" / "config.toml", HOOKS)
     (tmp_path / "data").chmod(0o700)
     found = load(tmp_path)
     assert (hooks(found), found.warnings) == (ON, [])
 
-    me = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    os.chown(tmp_path / "data" / "config.toml", SOMEBODY, -1)
     found = load(tmp_path)
     assert (hooks(found), len(found.warnings)) == (OFF, 1)
     assert hooks(load(tmp_path, file=tmp_path / "data" / "config.toml")) == ON
 
-    monkeypatch.delattr(os, "getuid")  # a platform that cannot tell whose a file is
-    found = load(tmp_path)
-    assert (hooks(found), len(found.warnings)) == (OFF, 1)
-
 
 def test_hooks_of_the_default_data_directory_count_only_if_nobody_else_can_enter_it(tmp_path: Path) -> None:
     file = write(tmp_path / "data" / "config.toml", f"max_attempts = 5\n{HOOKS}")
-    for mode in (0o755, 0o750, 0o701):  # as a checkout brings it along
+    for mode in (0o755, 0o750, 0o701):  # as git creates it
         (tmp_path / "data").chmod(mode)
         found = load(tmp_path)
         assert (hooks(found), len(found.warnings)) == (OFF, 1)
         assert str(file) in found.warnings[0]
         assert found.settings.hooks is None
         assert found.settings.max_attempts == 5
-        # Whoever names the directory knows it.
+        # The user has named the directory.
         assert hooks(load(tmp_path, data_dir="data")) == ON
         assert hooks(load(tmp_path, environ={"ATB_DATA_DIR": "data"})) == ON
 
@@ -559,7 +590,7 @@ def test_ignored_hooks_are_checked_all_the_same(tmp_path: Path) -> None:
 
 
 def test_show_tells_the_file_and_for_every_key_its_value_and_source(tmp_path: Path) -> None:
-    file = write(tmp_path / "atb.toml", 'lease = "30m"\n')
+    file = write(tmp_path / "board" / "config.toml", 'lease = "30m"\n')
     shown = config.show(load(tmp_path, data_dir="board"))
     assert shown["file"] == str(file)
     assert list(shown["values"]) == list(config.KEYS)
@@ -587,7 +618,7 @@ def test_defaults_of_one_configuration_are_not_those_of_the_next(tmp_path: Path)
 
 
 def uncomment(text: str) -> str:
-    """Switch every setting on; a line of prose has a space after its ``#``."""
+    """Uncomment every setting; a comment has a space after its ``#``."""
     return re.sub(r"^#(?=\S)", "", text, flags=re.MULTILINE)
 
 
@@ -674,3 +705,20 @@ def test_without_a_file_loading_opens_and_imports_nothing(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", PROBE, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert "'open'" in done.stdout  # the probe does see a file that is read
     assert "tomllib" in done.stdout
+
+
+def test_warning_says_why_hooks_are_off(tmp_path: Path) -> None:
+    command, url = 'command = ["/bin/true"]\n', 'webhook_url = "https://hook.example/"\n'
+    for text, warning in {
+        "": "set enabled = true",
+        f"[hooks]\n{command}": "set enabled = true",
+        f"[hooks]\nenabled = true\n{url}": "the webhook is off: set allow_network = true",
+        f"[hooks]\nenabled = true\n{command}{url}": "the webhook is off: set allow_network = true",
+        "[hooks]\nenabled = true\n": "no targets are configured",
+    }.items():
+        assert warning in (config.hooks_warning(load_text(tmp_path, text), {}) or ""), text
+    assert config.hooks_warning(load_text(tmp_path, HOOKS), {}) is None
+    everything = f"[hooks]\nenabled = true\nallow_network = true\n{command}{url}"
+    assert config.hooks_warning(load_text(tmp_path, everything), {}) is None
+    inside = {"ATB_DELIVERY": "1"}
+    assert "commands that a hook runs" in (config.hooks_warning(load_text(tmp_path, everything), inside) or "")

@@ -93,6 +93,8 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
     "fail for good": lambda board, ids: board.fail(ids["held"], TOKEN, "no hope", no_retry=True),
     "release": lambda board, ids: board.release(ids["held"], TOKEN, after="5m", note="later"),
     "handoff": lambda board, ids: board.handoff(ids["held"], TOKEN, "zoe", note="yours"),
+    "add_lines": lambda board, ids: board.add_lines("one\ntwo\n", depends_on=[ids["ready"]], assignee="zoe"),
+    "done": lambda board, ids: board.done(ids["ready"], agent="bob", result={"x": 1}, note="was easy"),
     "approve": lambda board, ids: board.approve(ids["review"], note="good"),
     "reject": lambda board, ids: board.reject(ids["review"], note="not yet"),
     "reassign": lambda board, ids: board.reassign(ids["held"], "zoe"),

@@ -1,4 +1,4 @@
-"""What the doctor finds on boards that were spoiled on purpose, what it repairs, and that it only looks otherwise."""
+"""What the doctor finds on boards that were damaged on purpose, what it repairs, and that it writes nothing else."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ import pytest
 from agent_task_board import Board, Settings
 from agent_task_board.board import history as fold
 from agent_task_board.settings import Hooks
+from agent_task_board.storage import copies
 from agent_task_board.storage.workdir import PREFIX
-from agent_task_board.upkeep import doctor
+from agent_task_board.upkeep import contents as inside
+from agent_task_board.upkeep import disk, repairs, surroundings
 from tests.command_line import Terminal
 from tests.old_boards import turn_into_schema_1
 from tests.processes import contents, kill_after
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
 
     from tests.support import Clock
 
+CHECKS = ("sqlite", "filesystem", "disk", "permissions", "log", "unfinished", "config", "file", *inside.FINE)
+
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 
 
 def fill(board: Board) -> None:
-    """Give a board a bit of everything."""
+    """Add a bit of everything to a board."""
     for status in LIFE:
         bring_to(board, status, body="x" * 500, tags=["a"])
     first = board.add("what another waits for", not_before="2030-01-01").task.id
@@ -61,7 +65,7 @@ def findings(board: Board, level: str | None = None) -> dict[str, dict[str, Any]
 
 
 def spoil(board: Board, *statements: str) -> None:
-    """Change the file past the board, its triggers switched off meanwhile."""
+    """Change the file directly, with its triggers disabled."""
     with closing(sqlite3.connect(board.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         triggers = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
@@ -73,14 +77,14 @@ def spoil(board: Board, *statements: str) -> None:
             connection.execute(sql)
 
 
-# A sound board
+# An undamaged board
 
 
 def test_sound_board_is_healthy_and_every_check_says_so(life: Board) -> None:
     found = life.doctor()
     assert list(found) == ["findings", "healthy"]
     assert found["healthy"] is True
-    assert [one["check"] for one in found["findings"]] == list(doctor.CHECKS)
+    assert [one["check"] for one in found["findings"]] == list(CHECKS)
     for one in found["findings"]:
         assert list(one) == ["check", "level", "message", "remedy", "fix"]
         assert one["level"] == "ok" or one["check"] == "sqlite", one
@@ -120,7 +124,7 @@ def test_where_no_board_is_there_is_nothing_wrong_with_it(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-# A spoiled one
+# A damaged board
 
 UNDONE = "UPDATE task SET status = 'queued', finished_at = NULL, claimed_by = NULL, claimed_at = NULL, attempts = 0"
 GHOST = """
@@ -363,8 +367,9 @@ def test_broken_file_gives_findings(what: str, life: Board) -> None:
     assert not found["healthy"]
     assert {one["check"] for one in found["findings"] if one["level"] == "error"} & {"file", "integrity"}
     assert path.read_bytes() == content
-    with refused("unusable"):
+    with refused("unusable") as caught:
         life.backup()
+    assert life.path in caught.value.message
 
 
 def test_garbage_on_any_page_gives_findings(life: Board) -> None:
@@ -401,7 +406,7 @@ def test_older_board_is_looked_over_as_far_as_can_be(life: Board) -> None:
     found = life.doctor()
     assert found["healthy"]
     assert [one["remedy"] for one in found["findings"] if one["check"] == "file"] == [
-        "Run `atb tick` once: it brings the board up to date."
+        "Run `atb tick` once: it migrates the board."
     ]
     spoil(life, "DELETE FROM event WHERE seq = 3")
     assert findings(life, "error").keys() == {"events"}
@@ -427,13 +432,13 @@ def test_older_board_is_looked_over_as_far_as_can_be(life: Board) -> None:
     ],
 )
 def test_versions_of_sqlite_with_a_fault_are_warned_of(version: tuple[int, ...], *, has_fault: bool) -> None:
-    [finding] = doctor._sqlite(version)
+    [finding] = surroundings.check_sqlite(version)
     assert finding["level"] == ("warning" if has_fault else "ok")
     assert ".".join(map(str, version)) in finding["message"]
 
 
 def test_shared_file_system_is_an_error(life: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "shared_type", lambda _: "nfs4")
+    monkeypatch.setattr(surroundings, "shared_type", lambda _: "nfs4")
     assert "nfs4" in findings(life, "error")["filesystem"]["message"]
 
 
@@ -448,11 +453,72 @@ def add_one(directory: str) -> None:
 
 
 def test_large_log_and_a_journal_are_noted(life: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "LARGE_LOG", 10)
+    monkeypatch.setattr(surroundings, "LARGE_LOG", 10)
     assert "log" in findings(life, "note")
     life.close()
     Path(f"{life.path}-journal").touch()
     assert "journal" in findings(life, "note")["log"]["message"]
+
+
+def test_locked_board_is_busy_and_not_broken(life: Board) -> None:
+    impatient = Board(Path(life.path).parent, actor=MARIA, settings=Settings(busy_timeout=0))
+    life.close()
+    with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        for fix in (None, "counters"):
+            with refused("busy") as caught:
+                impatient.doctor(fix=fix)
+            assert life.path in caught.value.message
+        connection.execute("ROLLBACK")
+        assert impatient.doctor()["healthy"]
+    impatient.close()
+
+
+@pytest.mark.parametrize("step", ["distrust", "broken_references"])
+def test_board_that_is_locked_during_the_checks_is_busy(
+    life: Board, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    impatient = Board(Path(life.path).parent, actor=MARIA, settings=Settings(busy_timeout=0))
+    life.close()
+    original = getattr(copies, step)
+    with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+        def lock_first(tx: sqlite3.Connection) -> object:
+            tx.commit()  # ends the read transaction, if it has begun
+            connection.execute("BEGIN EXCLUSIVE")
+            return original(tx)
+
+        monkeypatch.setattr(copies, step, lock_first)
+        with refused("busy"):
+            impatient.doctor()
+    impatient.close()
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "free", "level"),
+    [(MIB, 99, "warning"), (MIB, 100, "ok"), (200 * MIB, 399, "warning"), (200 * MIB, 402, "ok"), (MIB, None, "note")],
+)
+def test_disk_without_room_for_a_backup_is_warned_of(
+    life: Board, monkeypatch: pytest.MonkeyPatch, size: int, free: int | None, level: str
+) -> None:
+    life.close()
+    os.truncate(life.path, size)  # sparse: it costs no space
+    monkeypatch.setattr(surroundings, "free_space", lambda _: None if free is None else free * MIB)
+    finding = findings(life)["disk"]
+    assert finding["level"] == level
+    assert (finding["remedy"] is None) is (level == "ok")
+
+
+def test_free_space_is_that_of_the_disk_that_the_board_will_be_on(tmp_path: Path) -> None:
+    found = os.statvfs(tmp_path)
+    assert 0 < (disk.free_space(str(tmp_path)) or 0) <= found.f_blocks * found.f_frsize
+    assert disk.free_space(str(tmp_path / "not" / "yet")) is None
+    assert findings(open_board(tmp_path / "not" / "yet"))["disk"]["level"] in ("ok", "warning")
 
 
 def test_deliveries_that_are_stuck_are_told(tmp_path: Path, clock: Clock) -> None:
@@ -501,7 +567,7 @@ def test_revision_that_was_lost_goes_on_above_any_that_was_given_out(statement: 
     assert "revision" not in " ".join(life.doctor(fix="counters")["fixed"]["did"])
 
 
-@pytest.mark.parametrize("fix", doctor.FIXES)
+@pytest.mark.parametrize("fix", repairs.FIXES)
 def test_repair_that_nothing_asks_for_changes_nothing(fix: str, life: Board) -> None:
     before = contents(os.path.dirname(life.path))
     found = life.doctor(fix=fix)
@@ -578,9 +644,9 @@ def test_fold_of_every_task_is_the_task(life: Board) -> None:
         events = life.events(task=details["task"]["id"])["events"]
         state, wrong = fold.fold((event["seq"], event["kind"], json.dumps(event["data"])) for event in events)
         assert wrong is None
-        for field in fold.UNBORN.keys() & details["task"].keys() - {"body", "params", "result"}:
+        for field in fold.NEW_TASK.keys() & details["task"].keys() - {"body", "params", "result"}:
             assert state[field] == details["task"][field], field
-    assert set(fold.UNBORN) >= {"status", "assignee", "claimed_by", "attempts", "fence", "blocked_by", "archived_at"}
+    assert set(fold.NEW_TASK) >= {"status", "assignee", "claimed_by", "attempts", "fence", "blocked_by", "archived_at"}
 
 
 def test_imported_event_settles_what_came_before_it() -> None:
@@ -608,7 +674,7 @@ def test_doctor_from_the_shell(terminal: Terminal) -> None:
     terminal.add("Write the parser")
     assert terminal.data("doctor")["healthy"] is True
     page = terminal.atb("doctor", "--format", "table").text
-    assert all(f"\n{check} " in f"\n{page}" for check in doctor.CHECKS)
+    assert all(f"\n{check} " in f"\n{page}" for check in CHECKS)
     terminal.refused("invalid_input", "doctor", "--fix", "everything")
 
     spoil(open_board(terminal.directory / "data"), "UPDATE tally SET tasks = 7")
@@ -616,11 +682,11 @@ def test_doctor_from_the_shell(terminal: Terminal) -> None:
     assert "counters" in error["message"]
     assert "--fix counters" in error["hint"]
     assert error["details"]["healthy"] is False
-    assert [one["check"] for one in error["details"]["findings"]] == list(doctor.CHECKS)
+    assert [one["check"] for one in error["details"]["findings"]] == list(CHECKS)
     assert terminal.process("doctor").code == 8
     unwell = terminal.atb("doctor", "--format", "table")
     assert "counters" in unwell.err
-    assert all(f"\n{check} " in f"\n{unwell.text}" for check in doctor.CHECKS)
+    assert all(f"\n{check} " in f"\n{unwell.text}" for check in CHECKS)
 
     done = terminal.data("doctor", "--fix", "counters")
     assert done["healthy"] is True

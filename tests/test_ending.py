@@ -1,4 +1,4 @@
-"""How an attempt ends by its holder: complete, fail, release, hand off, and the replay of a lost reply."""
+"""How a holder ends an attempt: complete, fail, release, handoff, and the replay of a lost reply."""
 
 from __future__ import annotations
 

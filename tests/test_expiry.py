@@ -1,4 +1,4 @@
-"""Leases that run out: dead at once for their holder, taken back by whoever passes, whatever the clock does."""
+"""Expired leases: useless to their holder at once, ended by the next claim or tick, whatever the clock does."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_refused_claim_of_one_task_leaves_what_it_swept_on_the_way(board: Board,
 
 
 def due_tasks(board: Board, count: int, **fields: object) -> None:
-    """Add delayed tasks whose time comes tomorrow."""
+    """Add tasks that are delayed until tomorrow."""
     task = {"title": "due", "not_before": "2026-12-01T00:00:00+00:00", **fields}
     board.import_tasks([task] * count)
 
@@ -183,7 +183,7 @@ def leased_tasks(board: Board, count: int, *, agent: str, claimant: str | None =
 
 
 def statuses(board: Board) -> dict[str, int]:
-    """Return how many tasks there are of each status."""
+    """Return the number of tasks by status."""
     return board.stats()["by_status"]
 
 

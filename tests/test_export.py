@@ -1,4 +1,4 @@
-"""Taking everything out: what the file holds, that it appears whole or not at all, and what the command answers."""
+"""Export: what the file holds, that it appears complete or not at all, and what the command answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import io
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from agent_task_board import Board
 from agent_task_board.cli import transfer
+from agent_task_board.transfer import export as transfer_export
 from tests.command_line import EXIT_CODES, TASK_KEYS, Terminal, program
 from tests.dying import trace_statements
 from tests.processes import Stage, contents, exit_code, in_fork
@@ -83,18 +86,14 @@ def test_empty_board_and_missing_board_give_an_empty_document(tmp_path: Path, bo
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_export_is_one_view_of_the_board(tmp_path: Path) -> None:
+def test_export_is_one_view_of_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task added while the export is written is in no part of it."""
     board, other = open_board(tmp_path / "data"), open_board(tmp_path / "data")
     board.add("first")
-
-    class File(io.BytesIO):
-        def write(self, content: Any, /) -> int:
-            other.add("added meanwhile")
-            return super().write(content)
-
-    file = File()
-    assert board.export(file) == {"tasks": 1, "events": 1}
+    monkeypatch.setattr(transfer_export, "PROGRESS_INTERVAL", 1)
+    file = io.BytesIO()
+    counts = board.export(file, progress=lambda _: other.add("added meanwhile"))
+    assert counts == {"tasks": 1, "events": 1}
     document = json.loads(file.getvalue())
     assert len(document["tasks"]) == len(document["events"]) == 1
     assert len(other.list_tasks().tasks) > 1
@@ -118,7 +117,7 @@ def test_options_are_checked(board: Board, options: Any) -> None:
 # A file
 
 
-def test_file_is_whole_and_for_this_user_alone_and_replaces_another(board: Board, tmp_path: Path) -> None:
+def test_file_is_complete_private_and_replaces_another(board: Board, tmp_path: Path) -> None:
     board.add("task")
     path = tmp_path / "board.json"
     path.write_text("older")
@@ -184,6 +183,40 @@ def test_full_disk_leaves_nothing_behind(board: Board, small: Disk) -> None:
     assert list(small.path.iterdir()) == []
 
 
+def test_export_without_room_for_temporary_files_prints_one_error(terminal: Terminal, small: Disk) -> None:
+    board = open_board(terminal.directory / "data")
+    for _ in range(3):
+        board.add("task", body="x" * 100_000, params={"x": "x" * 900_000})
+    board.close()
+    for words in (["export"], ["export", "--format", "csv"]):
+        answer = terminal.process(*words, SQLITE_TMPDIR=str(small.path))
+        assert answer.error["code"] == "unusable"
+        assert "SQLITE_TMPDIR" in answer.error["hint"]
+    assert list(small.path.iterdir()) == []
+
+
+def test_export_that_fails_in_the_middle_prints_one_error(terminal: Terminal) -> None:
+    board = open_board(terminal.directory / "data")
+    board.import_tasks([{"title": f"task {number}", "body": "x" * 5_000} for number in range(600)])
+    board.close()
+    with closing(sqlite3.connect(terminal.directory / "data" / "tasks.db")) as connection:
+        connection.execute("UPDATE task SET params = '{' WHERE seq = 600")
+        connection.commit()
+    answer = terminal.process("export")
+    assert json.loads(answer.out)["ok"] is False
+
+
+def test_lack_of_memory_is_unusable(board: Board, tmp_path: Path) -> None:
+    class File(io.BytesIO):
+        def write(self, content: Any, /) -> int:
+            raise MemoryError
+
+    board.add("task")
+    with refused("unusable") as caught:
+        board.export(File())
+    assert "memory" in caught.value.message
+
+
 def test_import_without_room_for_temporary_files_changes_nothing(terminal: Terminal, small: Disk) -> None:
     terminal.add()
     file = terminal.write_json("tasks.json", [{"title": "t", "body": "x" * 100_000}] * 60)
@@ -206,12 +239,12 @@ def test_export_waits_for_no_writer_and_stops_none(tmp_path: Path) -> None:
 # Killed
 
 
-def export_and_die(step: int, directory: str, target: str, told: int) -> None:
+def export_and_die(step: int, directory: str, target: str, pipe: int) -> None:
     """Export, and kill this process just before its step of that number."""
     steps = count()
 
     def begin(what: str) -> None:
-        os.write(told, what.encode(errors="replace").split(b"\n")[0] + b"\n")
+        os.write(pipe, what.encode(errors="replace").split(b"\n")[0] + b"\n")
         if next(steps) == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -283,7 +316,7 @@ def test_command_prints_the_document_inside_the_envelope_and_import_takes_it_bac
     assert terminal.data("show", id_, "--data-dir", "copy")["task"]["status"] == "queued"
 
 
-def test_command_writes_a_file_and_tells_its_path_and_counts(terminal: Terminal) -> None:
+def test_command_writes_a_file_and_returns_its_path_and_counts(terminal: Terminal) -> None:
     terminal.add("=1+1")
     data = terminal.data("export", "--output", "board.json")
     assert data == {"path": str(terminal.directory / "board.json"), "tasks": 1, "events": 1}
@@ -297,7 +330,7 @@ def test_command_writes_a_file_and_tells_its_path_and_counts(terminal: Terminal)
         assert terminal.data("list", "--data-dir", file[:3])["tasks"][0]["title"] == "=1+1"
 
 
-def test_format_that_is_named_wins_over_that_of_the_name(terminal: Terminal) -> None:
+def test_format_option_wins_over_the_file_name(terminal: Terminal) -> None:
     terminal.add()
     terminal.data("export", "--output", "tasks.csv", "--format", "json")
     assert json.loads((terminal.directory / "tasks.csv").read_bytes())["tasks"]
@@ -307,7 +340,7 @@ def test_format_that_is_named_wins_over_that_of_the_name(terminal: Terminal) -> 
     assert terminal.data("import", "tasks.txt", "--format", "csv")["skipped"] == 1
 
 
-def test_table_goes_raw_to_standard_output(terminal: Terminal) -> None:
+def test_csv_on_standard_output_has_no_envelope(terminal: Terminal) -> None:
     terminal.add("ü")
     for words in (["export", "--format", "csv", "--utf8"], ["export", "--format=csv", "--utf8", "--quiet"]):
         answer = terminal.atb(*words)
@@ -320,17 +353,15 @@ def test_table_goes_raw_to_standard_output(terminal: Terminal) -> None:
         terminal.refused("invalid_input", *words)
 
 
-def test_missing_board_is_said_in_the_warnings(terminal: Terminal) -> None:
-    answer = terminal.atb("export")
-    assert answer.data["tasks"] == []
-    assert str(terminal.directory / "data") in answer.warnings[0]
+def test_missing_board_is_not_found_by_an_export_and_not_made_by_a_trial_of_an_import(terminal: Terminal) -> None:
+    terminal.refused("not_found", "export")
+    terminal.refused("not_found", "export", "--output", "out.json")
     trial = terminal.atb("import", terminal.write_json("t.json", [{"title": "t"}]), "--dry-run")
     assert trial.data == {"imported": 1, "skipped": 0, "dry_run": True}
-    assert str(terminal.directory / "data") in trial.warnings[0]
     assert terminal.files() == {"t.json"}
 
 
-def test_a_board_that_is_none_is_refused_by_one_envelope(terminal: Terminal) -> None:
+def test_file_that_is_not_a_board_is_refused_with_one_envelope(terminal: Terminal) -> None:
     (terminal.directory / "data").mkdir()
     terminal.write("data/tasks.db", "This is a shopping list, long enough to have a header. " * 40)
     for words in (["export"], ["export", "--format", "csv"], ["export", "--output", "x"]):
@@ -339,7 +370,7 @@ def test_a_board_that_is_none_is_refused_by_one_envelope(terminal: Terminal) -> 
     assert not (terminal.directory / "x").exists()
 
 
-def test_reader_that_has_seen_enough_ends_an_export_quietly(terminal: Terminal) -> None:
+def test_export_ends_quietly_when_its_reader_closes_the_pipe(terminal: Terminal) -> None:
     board = open_board(terminal.directory / "data")
     board.import_tasks([{"title": f"task {number}", "body": "x" * 1_000} for number in range(500)])
     board.close()
@@ -356,14 +387,32 @@ def test_reader_that_has_seen_enough_ends_an_export_quietly(terminal: Terminal) 
             assert process.stderr.read() == b""
 
 
+def test_reader_that_stops_keeps_no_read_transaction_open(terminal: Terminal) -> None:
+    """Else the write-ahead log could not be reset, and would grow for as long as the reader sleeps."""
+    board = open_board(terminal.directory / "data")
+    board.import_tasks([{"title": f"task {number}", "body": "x" * 10_000} for number in range(600)])
+    for words in (["export"], ["export", "--format", "csv"]):
+        with subprocess.Popen(
+            [*program(None), *words], cwd=terminal.directory, env=terminal.environ, stdout=subprocess.PIPE
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            process.stdout.read(10)  # it writes, and soon waits: a pipe takes no more than 1 MiB
+            board.add("while the reader sleeps")
+            with closing(sqlite3.connect(board.path)) as connection:
+                blocked, *_ = connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            process.stdout.close()
+        assert blocked == 0
+    board.close()
+
+
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-def test_progress_is_told_on_a_terminal_and_nowhere_else(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     file = terminal.write_json("t.json", [{"title": "t"}] * 2_000)
-    monkeypatch.setattr(transfer, "PATIENCE", -1)
+    monkeypatch.setattr(transfer, "PROGRESS_INTERVAL", -1)
     screens = []
     for words, screen in (
         (["import", file], Screen()),
@@ -399,7 +448,7 @@ def test_file_that_cannot_be_read_is_refused(terminal: Terminal, words: list[str
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no file that is always full")
-def test_standard_output_that_is_full_is_said_without_a_traceback(tmp_path: Path) -> None:
+def test_full_standard_output_is_unusable_without_a_traceback(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.atb("add", "a task")
     for words in (["export"], ["export", "--format", "csv"]):

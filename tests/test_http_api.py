@@ -1184,7 +1184,7 @@ def test_a_server_for_reading_only_refuses_every_write(tmp_path: Path, clock: Cl
 
 def test_a_locked_board_is_busy_and_asks_to_come_again(api: Client, server: InThread, tmp_path: Path) -> None:
     task = add(api)
-    server.board.database._busy_timeout = 0.05
+    server.board.database.busy_timeout = 0.05
     with raw(tmp_path / "data") as connection, server.client() as other:
         connection.execute("BEGIN IMMEDIATE")
         for method, path, body in (
@@ -1285,7 +1285,8 @@ def test_agents_show_what_they_hold_and_what_they_said_last(api: Client, clock: 
         {
             "id": first, "title": "First", "status": "running", "progress": 40,
             "claimed_at": "2026-11-30T00:53:20.000+00:00", "lease_expires_at": "2026-11-30T01:06:20.000+00:00",
-            "lease_expired": False, "renewed_at": "2026-11-30T00:56:20.000+00:00", "note": "half way",
+            "lease_expired": False, "renewed_at": "2026-11-30T00:56:20.000+00:00", "silent": False,
+            "note": "half way",
         }
     ]  # fmt: skip
     (held,) = bob["holds"]

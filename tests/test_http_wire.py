@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board
+from agent_task_board import Board, exhaustion
 from agent_task_board.errors import BoardError
 from agent_task_board.web import pages, routes, stream, wire
 from agent_task_board.web import server as web_server
@@ -998,8 +998,8 @@ def test_a_client_that_does_not_read_its_answer_is_left(own: InThread, monkeypat
 def test_300_half_open_connections_do_not_keep_the_board_from_answering(
     own: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "HEADER_TIME", 10 * LIMIT)  # whoever had to wait for them would wait too long
-    monkeypatch.setattr(wire, "BODY_TIME", 10 * LIMIT)
+    monkeypatch.setattr(wire, "HEADER_TIMEOUT", 10 * LIMIT)  # whoever had to wait for them would wait too long
+    monkeypatch.setattr(wire, "BODY_TIMEOUT", 10 * LIMIT)
     halves = [b"", b"GET / HTTP/1.1\r\nHost: ", write(JSON, b"Content-Length: 500") + b"{"]
     with contextlib.ExitStack() as stack:
         for number in range(300):
@@ -1030,7 +1030,7 @@ def test_a_server_without_files_to_spare_makes_room(tmp_path: Path) -> None:
 def test_limits_follow_the_files_that_the_process_may_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, connections: int, streams: int
 ) -> None:
-    monkeypatch.setattr(web_server, "_raise_file_limit", lambda wanted: min(wanted, files))
+    monkeypatch.setattr(exhaustion, "raise_file_limit", lambda wanted: min(wanted, files))
     with serving(tmp_path / "data") as server:
         assert (server.server.connection_limit, server.server.stream_limit) == (connections, streams)
 
@@ -1393,16 +1393,11 @@ def test_a_server_for_reading_opens_the_database_for_reading(tmp_path: Path) -> 
 
 
 def test_a_server_for_reading_makes_no_board(tmp_path: Path) -> None:
-    with process(tmp_path / "data", "--read-only") as server, server.client() as client:
-        assert any("no board" in warning for warning in server.envelope["warnings"])
-        for path in ("/api/board", "/api/tasks", "/api/events", "/api/agents", "/api/stats", "/healthz"):
-            status, envelope = client.call("GET", path)
-            assert status == 200
-            assert any("no board" in warning for warning in envelope["warnings"]), path
-        client.refused("not_permitted", "POST", "/api/tasks", {"title": "t"})
-        with server.wire() as wire_:
-            assert wire_.get("/api/stream").status == 200
-    assert not (tmp_path / "data").exists()
+    terminal = Terminal(tmp_path)
+    terminal.refused("not_found", "serve", "--read-only", "--port", "0", "--data-dir", "data")
+    terminal.write("atb.toml", "[serve]\nread_only = true\nport = 0\n")
+    terminal.refused("not_found", "serve")
+    assert terminal.files() == {"atb.toml"}
 
 
 # Chance

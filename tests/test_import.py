@@ -1,4 +1,4 @@
-"""Importing tasks: all of a file or nothing of it, ids kept, what is there already passed over."""
+"""Importing tasks: all of a file or none, ids kept, existing tasks skipped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import inputs
+from agent_task_board.transfer import merging
 from tests.support import STATUSES, bring_to, everything, hold, kinds, last_event, open_board, refused
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def test_imported_tasks_are_claimed_in_the_order_of_the_file(board: Board) -> No
     assert [hold(board).task.title for _ in range(3)] == ["a", "z", "m"]
 
 
-def test_tasks_that_are_there_already_are_passed_over_and_counted(board: Board) -> None:
+def test_tasks_that_exist_already_are_skipped_and_counted(board: Board) -> None:
     tasks = [{"title": "one", "id": A}, {"title": "two", "dedupe_key": "k"}]
     board.import_tasks(tasks)
     before = everything(board)
@@ -73,7 +74,7 @@ def test_tasks_that_are_there_already_are_passed_over_and_counted(board: Board) 
     assert everything(board)["event"] == before["event"]
 
 
-def test_repeated_id_or_key_within_a_file_is_passed_over(board: Board) -> None:
+def test_repeated_id_or_key_within_a_file_is_skipped(board: Board) -> None:
     outcome = board.import_tasks(
         [
             {"title": "one", "id": A},
@@ -92,7 +93,7 @@ def test_key_of_a_finished_task_is_in_nobodys_way(board: Board) -> None:
     assert board.import_tasks([{"title": "new", "dedupe_key": "k"}]).imported == 1
 
 
-def test_what_waits_for_a_task_passed_over_by_its_key_waits_for_the_holder_of_the_key(board: Board) -> None:
+def test_what_depends_on_a_task_skipped_for_its_key_depends_on_the_holder_of_the_key(board: Board) -> None:
     holder = board.add("holder", dedupe_key="k").task
     outcome = board.import_tasks(
         [{"title": "same", "id": A, "dedupe_key": "k"}, {"title": "waiting", "id": B, "blocked_by": [A]}]
@@ -137,7 +138,7 @@ def test_dependency_that_is_done_does_not_block(board: Board) -> None:
         [{"title": "a", "id": A, "blocked_by": [f"01ARZ3NDEKTSV4RRFFQ69{number:05d}" for number in range(1_001)]}],
     ],
 )
-def test_circles_and_unknown_dependencies_are_refused_whole(board: Board, tasks: list[dict[str, Any]]) -> None:
+def test_file_with_a_cycle_or_an_unknown_dependency_is_refused_whole(board: Board, tasks: list[dict[str, Any]]) -> None:
     board.add("there already")
     before = everything(board)
     with refused("invalid_input") as caught:
@@ -146,7 +147,7 @@ def test_circles_and_unknown_dependencies_are_refused_whole(board: Board, tasks:
     assert everything(board) == before
 
 
-def test_circle_in_a_file_is_named_in_the_direction_of_waiting(board: Board) -> None:
+def test_cycle_in_a_file_is_named_in_the_direction_of_waiting(board: Board) -> None:
     with refused("invalid_input") as caught:
         board.import_tasks(
             [
@@ -159,7 +160,7 @@ def test_circle_in_a_file_is_named_in_the_direction_of_waiting(board: Board) -> 
         assert f"{one} waits for {other}" in caught.value.message
 
 
-def test_circle_through_the_holder_of_a_key_is_refused(board: Board) -> None:
+def test_cycle_through_the_holder_of_a_key_is_refused(board: Board) -> None:
     with refused("invalid_input"):
         board.import_tasks(
             [
@@ -170,11 +171,13 @@ def test_circle_through_the_holder_of_a_key_is_refused(board: Board) -> None:
         )
 
 
-def test_long_chain_is_imported_and_a_long_circle_refused(board: Board) -> None:
+def test_long_chain_is_imported_and_a_long_cycle_refused(board: Board) -> None:
     ids = [f"01ARZ3NDEKTSV4RRFFQ69{number:05d}" for number in range(3_000)]
     tasks: list[dict[str, Any]] = [{"title": "t", "id": id_, "blocked_by": [ids[at - 1]]} for at, id_ in enumerate(ids)]
-    with refused("invalid_input"):
+    with refused("invalid_input") as caught:
         board.import_tasks(tasks)
+    assert sum(id_ in caught.value.message for id_ in ids) == 12
+    assert caught.value.message.endswith(", and 2,988 more")
     tasks[0]["blocked_by"] = []
     assert board.import_tasks(tasks).imported == 3_000
 
@@ -309,7 +312,7 @@ def test_example_of_a_strict_reader_feeding_the_import(board: Board) -> None:
     assert caught.value.details["field"] == "file"
 
 
-def test_task_that_waits_for_one_passed_over_for_its_own_key_waits_for_nothing(board: Board) -> None:
+def test_task_that_depends_on_one_skipped_for_its_own_key_depends_on_nothing(board: Board) -> None:
     done = board.import_tasks(
         [
             {"title": "holds the key", "id": A, "dedupe_key": "k", "blocked_by": [B]},
@@ -318,3 +321,70 @@ def test_task_that_waits_for_one_passed_over_for_its_own_key_waits_for_nothing(b
     )
     assert (done.imported, done.skipped, done.warnings) == (1, 1, [])
     assert board.show(A)["task"]["ready"]
+
+
+CYCLE = [{"title": "a", "id": A, "blocked_by": [B]}, {"title": "b", "id": B, "blocked_by": [A]}]
+
+
+def test_cycle_is_found_before_the_board_is_locked(board: Board, tmp_path: Path) -> None:
+    board.add("there")
+    other = open_board(tmp_path / "data")
+    with other.database.write(), refused("invalid_input") as caught:
+        board.import_tasks(CYCLE)
+    assert "cycle" in caught.value.message
+    other.close()
+
+
+def test_cycle_that_a_skipped_task_breaks_is_imported(board: Board) -> None:
+    board.import_tasks([{"title": "there", "id": A}])
+    assert board.import_tasks(CYCLE).to_dict() == {"imported": 1, "skipped": 1}
+    assert board.show(B)["task"]["blocked_by"] == [A]
+
+
+def test_board_that_changes_between_the_two_checks_of_an_import_is_compared_anew(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file with a cycle is checked before the lock, too; a key is in its way then, and free later."""
+    other = open_board(tmp_path / "data")
+    holder = board.add("holder", dedupe_key="k").task.id
+    check = merging.Merger.check
+
+    def check_and_change(self: merging.Merger, *arguments: Any) -> Any:
+        found = check(self, *arguments)
+        if other.show(holder)["task"]["status"] == "queued":
+            other.cancel(holder)
+        return found
+
+    board.import_tasks([{"title": "breaks the cycle", "id": A}])
+    monkeypatch.setattr(merging.Merger, "check", check_and_change)
+    tasks = [*CYCLE, {"title": "same key", "id": C, "dedupe_key": "k"}, {"title": "waits", "id": D, "blocked_by": [C]}]
+    outcome = board.import_tasks(tasks)
+    assert (outcome.to_dict(), outcome.warnings) == ({"imported": 3, "skipped": 1}, [])
+    assert board.show(D)["task"]["blocked_by"] == [C]
+    assert last_event(board, D)["data"]["changes"]["blocked_by"]["to"] == [C]
+    assert board.doctor()["healthy"]
+    other.close()
+
+
+def test_page_of_a_longer_list_is_imported_with_a_warning(board: Board) -> None:
+    outcome = board.import_tasks({"ok": True, "data": {"tasks": [{"title": "t"}], "next": "age~1~1"}, "warnings": []})
+    assert outcome.imported == 1
+    assert "'next'" in outcome.warnings[0]
+
+
+def test_lack_of_memory_is_unusable_and_imports_nothing(board: Board) -> None:
+    class File:
+        pieces = iter([b'[{"title": "one"},'])
+
+        def read(self, size: int, /) -> bytes:
+            for piece in self.pieces:
+                return piece
+            raise MemoryError
+
+    board.add("there")
+    before = everything(board)
+    with refused("unusable") as caught:
+        board.import_tasks(File())
+    assert "memory" in caught.value.message
+    assert everything(board) == before
+    assert board.import_tasks([{"title": "t"}]).imported == 1

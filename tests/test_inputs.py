@@ -22,7 +22,7 @@ DEEP = "[" * 5_000 + "]" * 5_000
 
 
 def nested(levels: int) -> list[Any]:
-    """Return lists in lists, so many levels deep."""
+    """Return lists nested this many levels deep."""
     value: list[Any] = []
     for _ in range(levels - 1):
         value = [value]
@@ -62,6 +62,54 @@ def test_characters_are_counted_not_bytes() -> None:
 def test_names_lose_the_spaces_around_them() -> None:
     assert inputs.name("  ada lovelace ", "agent") == "ada lovelace"
     assert inputs.name(f" {'a' * 100} ", "agent") == "a" * 100
+
+
+INVISIBLE = ["\xad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200d", "\u202e", "\u2060", "\u2065", "\u3164"]
+INVISIBLE += ["\ufe0f", "\ufeff", "\uffa0", "\ufff9", "\U0001d173", "\U000e0041", "\U000e0fff"]
+
+
+@pytest.mark.parametrize("hidden", INVISIBLE)
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda name: inputs.agent_name(name, "x"),
+        lambda name: inputs.actor_name(name, "x"),
+        lambda name: inputs.assignee(name, "x"),
+        lambda name: inputs.queue_name(name, "x"),
+        lambda name: inputs.new_tags([name], "x"),
+    ],
+)
+def test_new_names_hold_nothing_invisible(check: Callable[[str], Any], hidden: str) -> None:
+    with refused("invalid_input") as caught:
+        check(f"a{hidden}da")
+    assert caught.value.details["field"] == "x"
+    assert f"U+{ord(hidden):04X}" in caught.value.message
+    check("Zoë 文 😀")
+
+
+def test_names_are_compared_without_case_and_in_one_normal_form() -> None:
+    assert inputs.name_key("Ada") == inputs.name_key("ADA") == "ada"
+    assert inputs.name_key("Zoe\u0308") == inputs.name_key("ZO\xcb") == "zo\xeb"
+    assert inputs.name_key("Straße") == inputs.name_key("STRASSE")
+    assert inputs.name_key("\u212b") == inputs.name_key("a\u030a")
+
+
+def test_what_an_older_version_named_is_still_found_kept_and_imported(board: Board) -> None:
+    old: dict[str, Any] = {"title": "old", "queue": "do\u200bcs", "tags": ["r\xaded"], "assignee": "a\u200bda"}
+    board.import_tasks([old])
+    (task,) = board.list_tasks(queue="do\u200bcs", tags=["r\xaded"], assignee="a\u200bda").tasks
+    assert (task.queue, task.tags, task.assignee) == ("do\u200bcs", ["r\xaded"], "a\u200bda")
+    assert board.update(task.id, add_tags=["blue"]).task.tags == ["r\xaded", "blue"]
+    assert board.update(task.id, drop_tags=["r\xaded"]).task.tags == ["blue"]
+    board.reassign(task.id, None)
+    assert board.claim("ada", queues=["do\u200bcs"]) is not None
+    for field in ("queue", "assignee"):
+        with refused("invalid_input") as caught:
+            board.add("new", **{field: old[field]})
+        assert caught.value.details["field"] == field
+    for field in ("tags", "add_tags"):
+        with refused("invalid_input"):
+            board.update(task.id, **{field: old["tags"]})
 
 
 @pytest.mark.parametrize("value", [None, "", "none", "NONE", " None "])
@@ -221,7 +269,7 @@ def test_params_are_an_object(value: Any) -> None:
     assert caught.value.details["field"] == "params"
 
 
-# What the verbs make of it: refused by field, the board exactly as it was
+# The verbs refuse by field and leave the board unchanged
 
 BAD_VALUES: dict[str, list[Any]] = {
     "title": ["", "   ", "t" * 501, "a\x00b", "a\nb", "\ud800", None, 5],
@@ -229,7 +277,7 @@ BAD_VALUES: dict[str, list[Any]] = {
     "queue": ["", "q" * 101, "a\tb", None],
     "priority": [1_000_001, -1_000_001, 10**30, 1.5, True, "high", None],
     "assignee": ["a" * 101, "a\x00", "\ud800", 5],
-    "due_at": ["tomorrow", "2026-02-30", 1_796_000_000, ["2026-12-01"]],
+    "due_at": ["someday", "2026-02-30", 1_796_000_000, ["2026-12-01"]],
     "not_before": ["soon", "2026-11-30T25:00:00+00:00", {"at": 1}],
     "tags": ["web", [""], ["t" * 65], ["a\nb"], [5], [str(number) for number in range(51)], 5],
     "params": [
@@ -254,7 +302,7 @@ BAD_VALUES: dict[str, list[Any]] = {
 need to show only that they pass a refusal on, under their own name of the field."""
 
 CLEARABLE = ("body", "queue", "priority")
-"""What an update may clear with null, while a new task cannot be made with one."""
+"""Fields that an update can clear with null, but that a new task cannot have as null."""
 
 
 @pytest.mark.parametrize("field", BAD_VALUES)
@@ -342,3 +390,31 @@ def test_names_that_stand_for_the_board_or_for_nobody_are_no_actors(board: Board
         board.comment(task.id, "lease expired", actor=Actor(name, "human"))
     assert caught.value.details["field"] == "actor"
     assert everything(board) == before
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("-5", -5), ("007", 7), ("9" * 18, 10**18 - 1)])
+def test_text_of_ascii_digits_is_a_whole_number(text: str, number: int) -> None:
+    assert inputs.whole_number(text, "limit") == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "--5", "+5", " 5", "5 ", "1_000", "5.0", "1e3", "\u0665", "\u00b2", "9" * 19]
+)
+def test_other_text_is_no_whole_number(text: str) -> None:
+    with refused("invalid_input") as caught:
+        inputs.whole_number(text, "limit")
+    assert caught.value.message == f"limit: not a whole number: {text!r}"
+    assert caught.value.details == {"field": "limit"}
+
+
+def test_hint_names_the_most_similar_word() -> None:
+    assert inputs.did_you_mean("clam", ("claim", "complete")) == "Did you mean 'claim'?"
+    assert inputs.did_you_mean("xyz", ("claim", "complete")) == ""
+    assert inputs.did_you_mean("claim" + "m" * 100_000, ("claim",)) == ""  # cut: comparing is quadratic
+
+
+def test_json_object_refuses_a_repeated_key_by_name() -> None:
+    assert inputs.json_object([("a", 1), ("b", 2)]) == {"a": 1, "b": 2}
+    with pytest.raises(inputs.RepeatedKey) as caught:
+        inputs.json_object([("a", 1), ("b", 2), ("b", 3), ("a", 4)])
+    assert caught.value.key == "b"

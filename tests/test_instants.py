@@ -1,4 +1,4 @@
-"""Instants and lengths of time, as they are read and written."""
+"""Parse and print instants and durations."""
 
 from __future__ import annotations
 
@@ -61,6 +61,86 @@ def test_end_of_day_does_not_touch_an_instant_with_a_time() -> None:
 def test_date_on_which_the_clocks_change_ends_at_its_own_last_millisecond() -> None:
     found = instants.parse_instant("2026-10-25", "Europe/Berlin", field="due_at", end_of_day=True)
     assert found == "2026-10-25T22:59:59.999+00:00"
+
+
+NOW = instants.from_text("2026-11-30T06:14:05.123+00:00")  # a Monday
+
+
+def read(written: str, zone: str = "UTC", now: int = NOW, *, end: bool = False) -> str:
+    return instants.parse_instant(written, zone, field="due_at", end_of_day=end, now=now)
+
+
+@pytest.mark.parametrize(
+    ("written", "zone", "first", "last"),
+    [
+        ("today", "UTC", "2026-11-30T00:00:00.000", "2026-11-30T23:59:59.999"),
+        (" Tomorrow ", "UTC", "2026-12-01T00:00:00.000", "2026-12-01T23:59:59.999"),
+        ("TUESDAY", "UTC", "2026-12-01T00:00:00.000", "2026-12-01T23:59:59.999"),
+        ("friday", "UTC", "2026-12-04T00:00:00.000", "2026-12-04T23:59:59.999"),
+        ("sunday", "UTC", "2026-12-06T00:00:00.000", "2026-12-06T23:59:59.999"),
+        ("monday", "UTC", "2026-12-07T00:00:00.000", "2026-12-07T23:59:59.999"),
+        ("today", "Asia/Shanghai", "2026-11-29T16:00:00.000", "2026-11-30T15:59:59.999"),
+        ("today", "Pacific/Honolulu", "2026-11-29T10:00:00.000", "2026-11-30T09:59:59.999"),
+        ("monday", "Pacific/Honolulu", "2026-11-30T10:00:00.000", "2026-12-01T09:59:59.999"),
+    ],
+)
+def test_word_is_a_day_in_the_zone(written: str, zone: str, first: str, last: str) -> None:
+    assert read(written, zone) == f"{first}+00:00"
+    assert read(written, zone, end=True) == f"{last}+00:00"
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("+2d", "2026-12-02T06:14:05.123+00:00"),
+        ("+90", "2026-11-30T06:15:35.123+00:00"),
+        (" +1h30m ", "2026-11-30T07:44:05.123+00:00"),
+        ("+ 1h", "2026-11-30T07:14:05.123+00:00"),
+        ("+0", "2026-11-30T06:14:05.123+00:00"),
+    ],
+)
+def test_length_counts_from_now_in_any_zone(written: str, stored: str) -> None:
+    assert read(written) == read(written, "America/New_York", end=True) == stored
+
+
+def test_days_after_today_follow_the_clocks_and_lengths_do_not() -> None:
+    evening = instants.from_text("2026-10-24T20:00:00.000+00:00")  # 22:00 in Berlin, where the clocks go back at 3:00
+    assert read("tomorrow", "Europe/Berlin", evening, end=True) == "2026-10-25T22:59:59.999+00:00"
+    assert read("+1d", "Europe/Berlin", evening) == "2026-10-25T20:00:00.000+00:00"
+    late = instants.from_text("2026-10-24T22:30:00.000+00:00")  # already Sunday in Berlin
+    assert read("today", "Europe/Berlin", late) == "2026-10-24T22:00:00.000+00:00"
+    assert read("sunday", "Europe/Berlin", late) == "2026-10-31T23:00:00.000+00:00"
+
+
+def test_day_whose_last_hour_comes_twice_ends_after_the_second() -> None:
+    # Cairo, 29 October 2026: at 24:00 the clocks go back to 23:00.
+    assert read("2026-10-29", "Africa/Cairo", end=True) == "2026-10-29T21:59:59.999+00:00"
+    assert read("2026-10-30", "Africa/Cairo") == "2026-10-29T22:00:00.000+00:00"
+
+
+def test_day_that_begins_with_a_gap_begins_after_it() -> None:
+    # Cairo, 24 April 2026: at 0:00 the clocks go forward to 1:00.
+    assert read("2026-04-24", "Africa/Cairo") == "2026-04-23T22:00:00.000+00:00"
+    assert read("2026-04-23", "Africa/Cairo", end=True) == "2026-04-23T21:59:59.999+00:00"
+
+
+@pytest.mark.parametrize(
+    "written", ["+", "+x", "++1d", "+-1d", "-2d", "2d", "+1w", "+99999999999d", "yesterday", "fri"]
+)
+def test_what_is_no_relative_instant_is_refused_and_told_which_there_are(written: str) -> None:
+    with refused("invalid_input") as caught:
+        read(written)
+    assert "tomorrow" in caught.value.hint
+
+
+def test_words_need_to_be_told_the_time() -> None:
+    for written in ("tomorrow", "friday", "+2d"):
+        with refused("invalid_input"):
+            instants.parse_instant(written, "UTC", field="x")
+
+
+def test_last_day_of_the_calendar_has_an_end() -> None:
+    assert read("9999-12-31", end=True) == "9999-12-31T23:59:59.999+00:00"
 
 
 def test_instant_may_be_a_datetime() -> None:
@@ -129,7 +209,7 @@ def test_now_is_the_present_in_milliseconds() -> None:
     assert before - timedelta(milliseconds=1) <= found <= datetime.now(UTC)
 
 
-# Lengths of time
+# Durations
 
 
 @pytest.mark.parametrize(

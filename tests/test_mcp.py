@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client, MCPError
 
 from agent_task_board.mcp_server import definitions, server, tools
 from tests.command_line import Terminal
-from tests.mcp_client import Said, command, environment, said
+from tests.mcp_client import Sdk, answered, connected, connection
 from tests.support import MARIA, open_board
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from agent_task_board import Board
@@ -28,66 +25,6 @@ ADA = {"ATB_AGENT": "ada"}
 
 ERAS = {"2025-11-25": "legacy", "2026-07-28": "auto"}
 """The newest protocol of each era: one that begins with ``initialize``, and one without sessions."""
-
-
-class Sdk:
-    """The SDK's client, called from a test that is not asynchronous."""
-
-    def __init__(self, portal: BlockingPortal, client: Client) -> None:
-        self.portal = portal
-        self.client = client
-
-    @property
-    def instructions(self) -> str:
-        """What the server tells the client about itself and the way of working."""
-        assert self.client.instructions is not None
-        return self.client.instructions
-
-    def call(self, tool: str, **arguments: Any) -> Said:
-        """Call a tool."""
-        return answered(self.portal.call(self.client.call_tool, tool, arguments))
-
-    def refused(self, code: str, tool: str, **arguments: Any) -> Said:
-        """Call a tool that refuses."""
-        answer = self.call(tool, **arguments)
-        assert answer.code == code, answer
-        return answer
-
-    def read(self, uri: str) -> types.TextResourceContents:
-        """Read a resource."""
-        (content,) = self.portal.call(self.client.read_resource, uri).contents
-        assert isinstance(content, types.TextResourceContents)
-        return content
-
-
-def answered(result: types.CallToolResult) -> Said:
-    """Return what a tool answered; the rest of a result is of the protocol."""
-    return said(result.model_dump(by_alias=True, exclude_none=True, exclude={"result_type", "meta"}))
-
-
-@contextlib.asynccontextmanager
-async def _connected(
-    directory: Path, words: tuple[str, ...], environ: dict[str, str], client: str, mode: str
-) -> AsyncIterator[Client]:
-    program, *rest = command("--quiet", *words)
-    parameters = StdioServerParameters(
-        command=program, args=rest, env=environment(directory, **environ), cwd=str(directory)
-    )
-    info = types.Implementation(name=client, version="1")
-    with open(os.devnull, "w") as nowhere:
-        transport = stdio_client(parameters, errlog=nowhere)
-        async with Client(transport, client_info=info, mode=mode, cache=None) as connection:
-            yield connection
-
-
-@contextlib.contextmanager
-def connected(directory: Path, *words: str, client: str = "probe", mode: str = "auto", **environ: str) -> Iterator[Sdk]:
-    """Start a server, connect the SDK's client to it, and end both."""
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(_connected(directory, words, environ, client, mode)) as connection,
-    ):
-        yield Sdk(portal, connection)
 
 
 @pytest.fixture(scope="module", params=ERAS)
@@ -299,7 +236,7 @@ def test_two_clients_that_race_for_one_task_get_one_winner(ada: Sdk, board: Boar
         return results
 
     with contextlib.ExitStack() as stack:
-        opened = _connected(place, (), {"ATB_AGENT": "bob"}, "rival", ERAS[era])
+        opened = connection(place, (), {"ATB_AGENT": "bob"}, "rival", ERAS[era])
         bob = stack.enter_context(ada.portal.wrap_async_context_manager(opened))
         for number in range(10):
             task = ada.call("create_task", title=f"Prize {number}").id
@@ -391,7 +328,7 @@ def test_client_without_a_name_of_its_own_gets_one_that_it_can_keep(place: Path,
         assert only(board, task)["claimed_by"] == name
     with connected(place, client="claude-code", mode=ERAS[era]) as client:
         assert identity_of(client) != name
-        assert client.refused("conflict", "resume_task", task_id=task).line("hint") == tools.HELD_BEFORE
+        assert client.refused("conflict", "resume_task", task_id=task).line("hint") == tools.HELD_BY_ANOTHER
         token = client.call("resume_task", task_id=task, agent=name).token
         assert not client.call("complete_task", task_id=task, token=token).refused
 

@@ -12,10 +12,19 @@ import pytest
 
 from agent_task_board.mcp_server import definitions
 from agent_task_board.mcp_server.definitions import TOOLS
-from tests.mcp_client import HELLO, STATELESS, Client, command, envelope, environment, said, started
+from tests.mcp_client import (
+    HELLO,
+    STATELESS,
+    Client,
+    command,
+    connected,
+    envelope,
+    environment,
+    locked,
+    said,
+    started,
+)
 from tests.support import open_board
-from tests.test_mcp import connected
-from tests.test_mcp_wire import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

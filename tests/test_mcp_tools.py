@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import agent_task_board
 from agent_task_board import Board
-from agent_task_board.mcp_server import definitions
+from agent_task_board.board import fields
+from agent_task_board.mcp_server import definitions, neighbours
 from agent_task_board.mcp_server.definitions import TOOLS, Tool
-from agent_task_board.mcp_server.tools import HELD_BEFORE, HINTS, Tools
+from agent_task_board.mcp_server.tools import HELD_BY_ANOTHER, Tools
 from tests.mcp_client import Said
-from tests.support import everything
+from tests.support import Clock, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     Call = Callable[..., Said]
 
@@ -34,6 +34,7 @@ DESIGNED = {
     "handoff_task": "task_id token to note",
     "list_tasks": "status queue assignee tags ready search limit after",
     "get_task": "task_id",
+    "update_task": "task_id title body priority tags depends_on drop_depends_on",
     "add_comment": "task_id text",
     "cancel_task": "task_id confirm note",
 }
@@ -49,6 +50,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "release_task": {"task_id": "x", "token": "t"},
     "fail_task": {"task_id": "x", "token": "t", "error": "e"},
     "handoff_task": {"task_id": "x", "token": "t", "to": "bob"},
+    "update_task": {"task_id": "x"},
     "add_comment": {"task_id": "x", "text": "t"},
     "cancel_task": {"task_id": "x", "confirm": True},
 }
@@ -61,7 +63,7 @@ def call(board: Board) -> Call:
 
     def call(name: str, **arguments: Any) -> Said:
         answer = tools.call(name, arguments)
-        return Said(answer.text, answer.refused)
+        return Said(answer.text, answer.is_refusal)
 
     return call
 
@@ -84,6 +86,18 @@ def test_tools_and_their_arguments_are_those_of_the_design() -> None:
     assert {name: set(tool.required) for name, tool in TOOLS.items()} == {
         name: set(needed) for name, needed in NEEDED.items()
     }
+
+
+def test_task_can_be_created_with_every_field_and_the_defaults_are_those_of_the_service() -> None:
+    words = {"''": "empty", "None": "none", "()": "none", "False": "false"}
+    parameters = TOOLS["create_task"].parameters
+    for name, default in fields.settable(fields.ADD).items():
+        assert name in parameters
+        if name in ("title", "params", "max_attempts", "assignee", "not_before"):
+            continue  # required, or a default that the service or a word explains
+        said = re.search(r"default:? (\S+)$", parameters[name][1], re.IGNORECASE)
+        assert said is not None, name
+        assert said[1] == words.get(repr(default), str(default)), name
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
@@ -141,13 +155,16 @@ def test_walker_sees_what_is_not_flat(one: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_description_names_siblings_and_errors_and_every_parameter_its_default(tool: Tool) -> None:
-    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b", tool.description)) - {tool.name, "not_found"}
+    siblings = set(re.findall(r"\b\w+_task\w*\b|\bheartbeat\b|\badd_comment\b", tool.description)) - {
+        tool.name,
+        "not_found",
+    }
     assert siblings
     assert siblings <= set(TOOLS)
     codes = re.search(r"Errors: (.*)\.$", tool.description)
     assert codes is not None
     told = re.sub(r"\(.*?\)", "", codes[1]).replace(" ", "").split(",")
-    assert set(told) <= {"invalid_input", "not_found", "conflict", "lease_lost"}
+    assert set(told) <= {"invalid_input", "not_found", "conflict", "lease_lost", "not_permitted"}
     for name, (_, text) in tool.parameters.items():
         assert ("default" in text.lower()) == (name not in tool.required), name
         assert text.isascii()
@@ -158,7 +175,7 @@ def test_description_names_siblings_and_errors_and_every_parameter_its_default(t
 
 def test_all_definitions_together_are_small() -> None:
     whole = json.dumps({"tools": [tool.to_dict() for tool in TOOLS.values()]}, separators=(",", ":"))
-    assert len(whole) <= 10_000
+    assert len(whole) <= 11_000
 
 
 def test_instructions_are_short_whoever_it_is() -> None:
@@ -167,7 +184,16 @@ def test_instructions_are_short_whoever_it_is() -> None:
         assert len(text) <= 1_500
         assert json.dumps(name) in text
     assert "`atb prime` or a session hook named you, pass that name as `agent`" in definitions.instructions("ada")
-    for word in ("heartbeat", "lease_lost", "resume_task", "add_comment", "review", "`agent`"):
+    for word in (
+        "lease_lost",
+        "review",
+        "`agent`",
+        "never an instruction",
+        "+blocked",
+        "needs=1",
+        "attempt=1/3",
+        "larger",
+    ):
         assert word in definitions.instructions("ada")
     assert len(definitions.instructions("ada", read_only=True)) <= 1_500
 
@@ -203,7 +229,7 @@ def test_misspelt_argument_is_answered_with_the_one_that_was_meant(
 
 
 def test_argument_like_no_other_is_answered_with_all_of_them(call: Call) -> None:
-    assert call("get_task", zzz=1).line("hint") == "There are: task_id, agent."
+    assert call("get_task", zzz=1).line("hint") == "Known names: task_id, agent."
 
 
 @pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, needed in NEEDED.items() for name in needed])
@@ -218,6 +244,101 @@ def test_null_means_not_given(call: Call, board: Board) -> None:
     task = board.show(made.id)["task"]
     assert (task["body"], task["priority"], task["tags"], task["params"]) == ("", 0, [], {})
     assert not call("list_tasks", **dict.fromkeys(DESIGNED["list_tasks"].split())).refused
+
+
+def test_empty_text_means_not_given_where_an_argument_is_optional(call: Call, board: Board) -> None:
+    id_ = call("create_task", title="x", body="what to do", priority=3, tags=["a"]).id
+    empty = dict.fromkeys(DESIGNED["update_task"].split()[1:], "")
+    assert not call("update_task", task_id=id_, **{**empty, "title": "y"}, agent="").refused
+    task = board.show(id_)["task"]
+    assert (task["title"], task["body"], task["priority"], task["tags"]) == ("y", "what to do", 3, ["a"])
+    assert call("update_task", task_id=id_, **empty).line("message") == "nothing to change"
+    assert field_of(call("update_task", task_id="", title="z")) == "task_id"
+
+
+# Unknown tools
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("next_task", "claim_task"), ("next", "claim_task"), ("get_next_task", "claim_task"),
+        ("start_task", "claim_task"),
+        ("take", "claim_task"), ("claim", "claim_task"), ("claimTask", "claim_task"), ("claim_tasks", "claim_task"),
+        ("mcp__agent-task-board__claim_task", "claim_task"), ("finish_task", "complete_task"),
+        ("delete_task", "cancel_task"), ("edit_task", "update_task"), ("add_task", "create_task"),
+        ("task_create", "create_task"), ("add", "create_task"), ("get", "get_task"), ("show_task", "get_task"),
+        ("search_tasks", "list_tasks"), ("ready", "list_tasks"), ("list", "list_tasks"), ("status", "list_tasks"),
+        ("help", "list_tasks"), ("renew_lease", "heartbeat"), ("update_progress", "heartbeat"),
+        ("handoff", "handoff_task"), ("add_dependency", "update_task"), ("comment_on_task", None),
+        ("comment", "add_comment"),
+        ("updat_task", "update_task"), ("complet_task", "complete_task"), ("frobnicate", None), ("retry_task", None),
+        ("", None), ("x" * 10_000, None),
+    ],
+)  # fmt: skip
+def test_unknown_tool_is_answered_with_the_one_that_does_this_or_with_all(
+    call: Call, name: str, meant: str | None
+) -> None:
+    answer = call(name)
+    assert answer.code == "invalid_input"
+    hint = answer.line("hint")
+    assert hint == (f"Known names: {', '.join(TOOLS)}." if meant is None else f"Did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize("name", ["approve_task", "reject_task", "approve", "accept_task", "review_task"])
+def test_tool_for_approving_is_answered_with_who_approves(call: Call, name: str) -> None:
+    assert "for people" in call(name).line("hint")
+
+
+def test_names_that_are_answered_are_of_tools_that_exist(board: Board) -> None:
+    assert set(neighbours.MEANT.values()) <= set(TOOLS)
+    assert not set(neighbours.MEANT) & set(TOOLS)
+    reading = Tools(board, lambda: "mia", read_only=True).call("edit_task", {})
+    assert Said(reading.text, reading.is_refusal).line("hint") == "Known names: list_tasks, get_task."
+
+
+# Updates
+
+
+def test_holder_and_creator_change_a_task_and_nobody_else(call: Call, board: Board, clock: Clock) -> None:
+    made = call("create_task", title="x", agent="Ada")
+    held = call("claim_task", task_id=made.id, agent="bob")
+    before = everything(board)
+    refused = call("update_task", task_id=made.id, priority=5, agent="eve")
+    assert refused.code == "not_permitted"
+    assert "Ada created it, bob holds it, and you are eve" in refused.line("message")
+    assert everything(board) == before
+    changed = call("update_task", task_id=made.id, title="y", body="text", priority="5", tags=["a"], agent="BOB")
+    assert changed.head == ["updated"]
+    assert not call("update_task", task_id=made.id, priority=6, agent="ada").refused
+    task = board.show(made.id)["task"]
+    assert [task[key] for key in ("title", "body", "priority", "tags")] == ["y", "text", 6, ["a"]]
+    assert [(event["actor"], event["actor_kind"]) for event in board.events(task=made.id)["events"][-2:]] == [
+        ("bob", "agent"), ("ada", "agent"),
+    ]  # fmt: skip
+    clock.advance(minutes=15)
+    late = call("update_task", task_id=made.id, priority=7, agent="bob")
+    assert late.code == "not_permitted"
+    call("claim_task", task_id=made.id, agent="bob")
+    call("complete_task", task_id=made.id, token=held.token, agent="bob")
+    again = call("resume_task", task_id=made.id, agent="bob")
+    call("complete_task", task_id=made.id, token=again.token)
+    assert call("update_task", task_id=made.id, priority=7, agent="eve").code == "conflict"
+
+
+def test_task_waits_for_one_that_its_holder_found(call: Call, board: Board) -> None:
+    mine = call("create_task", title="mine", claim=True)
+    found = call("create_task", title="found")
+    other = call("create_task", title="other")
+    told = call("update_task", task_id=mine.id, depends_on=[found.id])
+    assert told.notes == [f'"mine" ({mine.id[-6:]}) waits for "found" ({found.id[-6:]})']
+    call("update_task", task_id=mine.id, depends_on=other.id)
+    assert board.show(mine.id)["task"]["blocked_by"] == [found.id, other.id]
+    call("update_task", task_id=mine.id, drop_depends_on=[other.id])
+    call("release_task", task_id=mine.id, token=mine.token)
+    task = board.show(mine.id)["task"]
+    assert (task["status"], task["blocked"], task["blocked_by"]) == ("queued", True, [found.id])
+    assert call("update_task", task_id=found.id, depends_on=[mine.id]).line("details")["reason"] == "cycle"
 
 
 # Values
@@ -271,14 +392,14 @@ def test_value_written_as_text_is_understood(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", ""), ("priority", True),
+        ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", " "), ("priority", True),
         ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5]), ("priority", 1e300),
-        ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", ""),
-        ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", ""),
+        ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", " "),
+        ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", " "),
         ("params", "text"), ("params", "[1]"), ("params", [1]), ("params", "{"), ("params", '{"a": NaN}'),
         ("params", '{"a": 1, "a": 2}'), ("params", float("nan")), ("params", {"a": float("inf")}),
         ("depends_on", "no id"), ("due_at", "soon"), ("title", "two\nlines"), ("body", "\x00"), ("agent", "none"),
-        ("agent", ""),
+        ("agent", " "), ("title", ""),
     ],
 )  # fmt: skip
 def test_value_of_the_wrong_kind_is_refused_by_name(call: Call, board: Board, name: str, value: object) -> None:
@@ -342,14 +463,7 @@ def test_hints_speak_of_tools_and_not_of_the_command_line(call: Call, board: Boa
     for answer in refused:
         assert answer.refused
         assert not re.search(r"\batb\b|--\w|`\w+`", answer.line("hint")), answer
-    assert refused[2].line("hint") == HELD_BEFORE
-
-
-@pytest.mark.parametrize(("said", "here"), HINTS.items())
-def test_hint_that_is_worded_for_the_command_line_is_still_said_there(said: str, here: str) -> None:
-    folder = Path(agent_task_board.__file__).parent
-    assert any(f'"{said}"' in file.read_text() for file in folder.rglob("*.py"))
-    assert not re.search(r"\batb\b|`", here)
+    assert refused[2].line("hint") == HELD_BY_ANOTHER
 
 
 # Faults
@@ -360,7 +474,7 @@ def test_board_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "data" / "tasks.db").write_bytes(b"this is no database at all, and was never one" * 100)
     with Board(tmp_path / "data") as board:
         answer = Tools(board, lambda: "mia").call("list_tasks", {})
-    assert Said(answer.text, answer.refused).code == "unusable"
+    assert Said(answer.text, answer.is_refusal).code == "unusable"
 
 
 def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +484,7 @@ def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.Mon
     monkeypatch.setattr(Board, "show", broken)
     reported: list[Exception] = []
     answer = Tools(board, lambda: "mia", report=reported.append).call("get_task", {"task_id": "abcd"})
-    assert Said(answer.text, answer.refused).code == "internal"
+    assert Said(answer.text, answer.is_refusal).code == "internal"
     assert "surprise" in answer.text
     assert len(reported) == 1
 
@@ -378,4 +492,4 @@ def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.Mon
 def test_claim_that_finds_no_board_says_where_it_looked(tmp_path: Path) -> None:
     with Board(tmp_path / "data", read_only=True) as board:
         answer = Tools(board, lambda: "mia", read_only=True).call("list_tasks", {})
-    assert "there is no board at" in Said(answer.text, answer.refused).notes[0]
+    assert "there is no board at" in Said(answer.text, answer.is_refusal).notes[0]

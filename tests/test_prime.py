@@ -1,4 +1,4 @@
-"""`atb prime`: what an agent is told when it begins, and what the hooks of clients answer."""
+"""`atb prime`: the briefing of an agent, and what the hooks of clients answer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_briefing_tells_what_the_agent_holds_and_nothing_of_others(board: Board)
     assert [task["id"] for task in found["holds"]["tasks"]] == [mine.id]
     told = text(found)
     assert f'- {mine.id[-6:]} "Write the parser" running 40% lease=2026-11-30T01:08:20Z' in told
-    assert "`atb resume ID`" in told
+    assert "`atb resume ID` (resume_task)" in told
     assert other.id[-6:] not in told
     assert mine.token not in json.dumps(found)
 
@@ -77,7 +77,7 @@ def test_briefing_tells_of_leases_that_ran_out(board: Board, clock: Clock) -> No
     found = board.briefing(agent="ada")
     assert found["holds"] == {"count": 0, "tasks": []}
     assert found["lost"] == {"count": 1, "ids": [lost.id]}
-    assert "your lease ran out on 1" in text(found)
+    assert "your lease expired on 1" in text(found)
     assert board.briefing(agent="bob")["lost"]["count"] == 0
     assert found["attention"]["expired"]["count"] == 1
 
@@ -108,7 +108,7 @@ def test_briefing_without_a_name_tells_how_to_get_one(board: Board) -> None:
     found = board.briefing()
     assert found["agent"] is None
     assert [task["title"] for task in found["ready"]["tasks"]] == ["for all"]
-    assert "ATB_AGENT" in text(found)
+    assert "no name yet; the commands below give you one" in text(found)
 
 
 def test_briefing_counts_what_waits_for_the_agent_and_for_a_person(board: Board) -> None:
@@ -122,13 +122,13 @@ def test_briefing_counts_what_waits_for_the_agent_and_for_a_person(board: Board)
     assert found["attention"]["review"] == {"count": 1, "ids": [review.id]}
     told = text(found)
     assert "1 blocked, 1 delayed" in told
-    assert f"waits for a person: 1 in review, {review.id[-6:]}" in told
+    assert f"waiting for a person: 1 in review, {review.id[-6:]}" in told
 
 
 def test_beat_is_a_third_of_the_lease_that_is_set() -> None:
-    assert "now 5m" in briefing.protocol(900_000)[1]
-    assert "now 1s" in briefing.protocol(1_000)[1]
-    assert len(briefing.protocol(900_000)) == 6
+    assert briefing.protocol(900_000, "atb")[1].startswith("Every 5m: `atb heartbeat ID ")
+    assert briefing.protocol(1_000, "atb")[1].startswith("Every 1s: ")
+    assert len(briefing.protocol(900_000, "atb")) == 7
 
 
 def test_briefing_writes_nothing(board: Board) -> None:
@@ -143,7 +143,7 @@ def test_briefing_writes_nothing(board: Board) -> None:
 def test_briefing_costs_the_same_on_a_larger_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(briefing, "COUNTED", 20)
     monkeypatch.setattr(briefing, "LOOKED_AT", 20)
-    monkeypatch.setattr(Board, "attention", lambda _: {})  # a query of its own
+    monkeypatch.setattr(Board, "attention", lambda _: {})  # it has its own query
     steps = [steps_of_a_briefing(tmp_path / str(size), size) for size in (40, 160)]
     assert steps[1] < steps[0] * 1.3, steps
 
@@ -198,9 +198,16 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     st.lists(st.tuples(words, st.text(min_size=1, max_size=100), st.integers(-(10**6), 10**6)), max_size=8),
     counts,
     st.booleans(),
+    st.integers(3, 600),
 )
-def test_text_never_has_more_than_1200_characters(
-    task: Mapping[str, Any], agent: str | None, path: str, told: list[tuple[str, str, int]], count: int, exists: bool
+def test_text_never_has_more_than_2000_characters(
+    task: Mapping[str, Any],
+    agent: str | None,
+    path: str,
+    told: list[tuple[str, str, int]],
+    count: int,
+    exists: bool,
+    length: int,
 ) -> None:
     tasks = [
         {
@@ -227,12 +234,13 @@ def test_text_never_has_more_than_1200_characters(
         "ready": {"count": count, "tasks": tasks[5:]},
         "assigned": {"blocked": count, "delayed": count},
         "attention": {"review": {"count": count, "ids": ids}, "expired": {"count": count, "ids": ids}},
-        "protocol": briefing.protocol(7 * 86_400_000 - 1),
+        "command": "x" * length,
+        "protocol": briefing.protocol(7 * 86_400_000 - 1, "x" * length),
     }
     shown = text(found)
-    assert len(shown) <= briefing.LIMIT == 1_200
+    assert len(shown) <= briefing.LIMIT == 2_000
     lines = shown.split("\n")
-    assert [line[:2] for line in lines[-7:]] == ["1.", "2.", "3.", "4.", "5.", "6.", ""]
+    assert [line[:2] for line in lines[-7:]] == ["2.", "3.", "4.", "5.", "6.", "7.", ""]
     assert any(line.startswith(f"ready for you: {count:,}") for line in lines)
 
 
@@ -250,9 +258,9 @@ def test_prime_prints_text_unless_json_is_asked_for(terminal: Terminal) -> None:
     shown = terminal.process("prime", "--agent", "ada")
     assert (shown.code, shown.err) == (0, "")
     assert "ready for you: 1" in shown.text
-    assert shown.text == terminal.atb("prime", ATB_AGENT="ada").text
+    assert "`ATB_AGENT=ada " in shown.text or "{ ATB_AGENT=ada " in shown.text
     for words in (["--json"], ["--format", "json"]):
-        data = terminal.data("prime", *words, "--agent", "ada")
+        data = terminal.process("prime", *words, "--agent", "ada").data
         assert text(data) == shown.text
         assert list(data["ready"]["tasks"][0]) == [
             key for key in TASK_KEYS if key not in ("body", "params", "result", "error")
@@ -260,12 +268,21 @@ def test_prime_prints_text_unless_json_is_asked_for(terminal: Terminal) -> None:
 
 
 def test_prime_makes_nothing_where_no_board_is(terminal: Terminal) -> None:
-    assert "no board there yet" in terminal.atb("prime").text
-    assert terminal.data("prime", "--json")["exists"] is False
+    for words in ([], ["--json"], ["--agent", "ada"]):
+        terminal.refused("not_found", "prime", *words)
+    assert terminal.files() == set()
+
+
+@pytest.mark.parametrize("name", ["session-start", "stop"])
+def test_hook_is_silent_where_no_board_is(terminal: Terminal, name: str) -> None:
+    for words in ([], ["--data-dir", "nowhere"], ["--client", "cursor"]):
+        answer = terminal.atb("prime", "--hook", name, *words, stdin=json.dumps({"session_id": SESSION}))
+        assert (answer.code, answer.out, answer.err) == (0, b"", "")
     assert terminal.files() == set()
 
 
 def test_wrong_name_is_refused_as_everywhere(terminal: Terminal) -> None:
+    terminal.data("init")
     terminal.refused("invalid_input", "prime", "--agent", "none")
     terminal.refused("invalid_input", "prime", "--client", "emacs")
     terminal.refused("invalid_input", "add", "prime", "--hook", "stop")
@@ -275,7 +292,7 @@ def test_wrong_name_is_refused_as_everywhere(terminal: Terminal) -> None:
 
 
 def hook(terminal: Terminal, name: str, client: str, asked: object, **environ: str) -> Any:
-    """Run a hook, which must succeed; return what it answers, ``None`` for nothing."""
+    """Run a hook, which must succeed; return its answer, or ``None``."""
     given = asked if isinstance(asked, (bytes, str)) else json.dumps(asked)
     answer = terminal.atb("prime", "--hook", name, "--client", client, stdin=given, **environ)
     assert answer.code == 0, answer
@@ -309,7 +326,7 @@ def test_session_start_tells_the_briefing_and_a_name_that_stays(terminal: Termin
     "ids",
     [
         ("1f0c22d9-2b0a-4a3e-9a53-6a1c2f9e5d77", "2f0c22d9-2b0a-4a3e-9a53-6a1c2f9e5d77"),
-        ("0199a213-81c0-7800-8aa1-bbab2a035a53", "0199a213-9b7e-7a10-9c4f-1f2e3d4c5b6a"),  # begun in one minute
+        ("0199a213-81c0-7800-8aa1-bbab2a035a53", "0199a213-9b7e-7a10-9c4f-1f2e3d4c5b6a"),  # started within one minute
     ],
 )
 def test_two_sessions_have_two_names(ids: tuple[str, str]) -> None:
@@ -317,6 +334,7 @@ def test_two_sessions_have_two_names(ids: tuple[str, str]) -> None:
 
 
 def test_name_that_is_given_goes_before_that_of_the_session(terminal: Terminal) -> None:
+    terminal.data("init")
     asked = {"session_id": SESSION}
     assert "you: ada;" in context("claude", hook(terminal, "session-start", "claude", asked, ATB_AGENT="ada"))
     answer = terminal.atb("prime", "--hook", "session-start", "--agent", "bob", stdin="{}", ATB_AGENT="ada")
@@ -327,6 +345,7 @@ def test_name_that_is_given_goes_before_that_of_the_session(terminal: Terminal) 
     "asked", ["", "{", "[]", "null", b"\xff", '{"session_id": 5}', '{"session_id": "../../../x"}', "[" * 100_000]
 )
 def test_odd_input_of_a_client_is_as_none(terminal: Terminal, asked: str | bytes) -> None:
+    terminal.data("init")
     told = context("claude", hook(terminal, "session-start", "claude", asked))
     assert "no name yet" in told
     assert hook(terminal, "stop", "claude", asked, ATB_AGENT="ada") is None
@@ -336,7 +355,7 @@ def test_input_is_read_for_a_bounded_time_and_size(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(hooks, "INPUT_SECONDS", 0.01)
     reader, writer = os.pipe()
     with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as there:
-        assert hooks.read_input(stream) == {}  # nobody writes, nobody closes
+        assert hooks.read_input(stream) == {}  # nothing is written, and the pipe stays open
         there.write(b'{"session_id": "x"}')
         assert hooks.read_input(stream) == {"session_id": "x"}
         monkeypatch.setattr(hooks, "INPUT_BYTES", 4)
@@ -350,7 +369,9 @@ def test_shells_of_a_session_learn_the_name_and_the_board_once(terminal: Termina
     file.write_text("export X=1")
     asked = {"session_id": SESSION}
     board = str(terminal.directory / "it's a board")
+    terminal.data("init", "--data-dir", board)
     environ = {"CLAUDE_ENV_FILE": str(file), "ATB_DATA_DIR": ""}
+    terminal.data("--data-dir", board, "add", "Write the parser")
     for _ in range(2):
         terminal.atb("--data-dir", board, "prime", "--hook", "session-start", stdin=json.dumps(asked), **environ)
     assert file.read_text().splitlines() == [
@@ -359,12 +380,12 @@ def test_shells_of_a_session_learn_the_name_and_the_board_once(terminal: Termina
         f"export ATB_DATA_DIR={shlex.quote(board)}",
     ]
     before = file.read_text()
-    hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=str(file), ATB_AGENT="ada", ATB_DATA_DIR="x")
-    hook(terminal, "session-start", "codex", asked, CLAUDE_ENV_FILE=str(file))
-    hook(terminal, "stop", "claude", asked, CLAUDE_ENV_FILE=str(file))
+    hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=str(file), ATB_AGENT="ada", ATB_DATA_DIR=board)
+    hook(terminal, "session-start", "codex", asked, CLAUDE_ENV_FILE=str(file), ATB_DATA_DIR=board)
+    hook(terminal, "stop", "claude", asked, CLAUDE_ENV_FILE=str(file), ATB_DATA_DIR=board)
     assert file.read_text() == before
     missing = str(terminal.directory / "missing" / "file")
-    assert hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=missing) is not None
+    assert hook(terminal, "session-start", "claude", asked, CLAUDE_ENV_FILE=missing, ATB_DATA_DIR=board) is not None
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -442,6 +463,7 @@ def test_hook_that_is_called_wrongly_tells_only_standard_error(terminal: Termina
 def test_format_that_the_environment_asks_for_is_nothing_to_a_hook(
     terminal: Terminal, variables: dict[str, str]
 ) -> None:
+    terminal.data("init")
     asked = {"session_id": SESSION}
     assert hook(terminal, "stop", "claude", asked, **variables) is None
     assert "you: claude-1f0c22d9" in context("claude", hook(terminal, "session-start", "claude", asked, **variables))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import Board, BoardError
+from agent_task_board import BoardError
 from agent_task_board.board import claiming
 from agent_task_board.board.predicates import IS_PROMOTED
-from tests.processes import SPAWN, Stage, assert_sound, exit_code, in_fork, meet, raw, run_together
+from tests.processes import SPAWN, assert_sound, meet, raw, run_together
 from tests.support import open_board
 
 if TYPE_CHECKING:
@@ -254,66 +253,3 @@ def test_sixteen_processes_may_make_one_board_at_the_same_instant(tmp_path: Path
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (16,)
         assert_sound(directory)
-
-
-# After a fork
-
-
-def fork_and_go_on(directory: str) -> tuple[int, list[str]]:
-    """Use one ``Board`` in both halves of a fork at the same time; return the child's exit code and our claims."""
-    board = Board(directory)
-    board.import_tasks([{"title": f"task {number}"} for number in range(60)])
-    board.claim("before the fork")
-
-    def go_on(agent: str) -> list[str]:
-        claims = []
-        for _ in range(20):
-            claim = board.claim(agent)
-            assert claim is not None
-            assert claim.lease is not None
-            board.heartbeat(claim.task.id, claim.lease.token)
-            board.complete(claim.task.id, claim.lease.token)
-            board.add(f"added by {agent}")
-            claims.append(claim.task.id)
-        return claims
-
-    child = in_fork(lambda: go_on("child"))
-    claims = go_on("parent")
-    code = exit_code(child)
-    board.add("after the child has ended")
-    board.close()
-    return code, claims
-
-
-def test_a_board_may_be_used_on_both_sides_of_a_fork(tmp_path: Path) -> None:
-    with Stage() as stage:
-        code, claims = stage.call(fork_and_go_on, str(tmp_path))
-
-    assert code == 0
-    board = open_board(tmp_path)
-    by = Counter(task.claimed_by for task in board.list_tasks(status=["done"]).tasks)
-    assert by == {"parent": 20, "child": 20}
-    assert {task.id for task in board.list_tasks(claimed_by="parent").tasks} == set(claims)
-    assert len(board.list_tasks(limit=1_000).tasks) == 60 + 40 + 1
-    board.close()
-    assert_sound(tmp_path)
-
-
-def close_in_child(directory: str) -> int:
-    """Close the board in a forked child; its parent goes on writing on the connection that it had."""
-    board = Board(directory)
-    board.add("before")
-    code = exit_code(in_fork(board.close))
-    board.add("after")
-    board.close()
-    return code
-
-
-def test_closing_a_board_in_a_forked_child_leaves_its_parent_alone(tmp_path: Path) -> None:
-    with Stage() as stage:
-        assert stage.call(close_in_child, str(tmp_path)) == 0
-    board = open_board(tmp_path)
-    assert [task.title for task in board.list_tasks().tasks] == ["before", "after"]
-    board.close()
-    assert os.listdir(tmp_path).count("tasks.db-wal") == 0
-    assert_sound(tmp_path)

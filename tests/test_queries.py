@@ -1,4 +1,4 @@
-"""The read side: list with every filter and order, show, events, agents, stats; none of it writes."""
+"""Reads: list with every filter and order, show, events, agents, stats; none of them writes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ READS: dict[str, Callable[[Board], object]] = {
 def test_reads_write_nothing(board: Board, clock: Clock) -> None:
     held = bring_to(board, "running")
     board.add("later", not_before="2026-11-30T01:00:00Z")
-    clock.advance(minutes=30)  # there is a lease to take back and a task to promote
+    clock.advance(minutes=30)  # there is a lease to expire and a task to promote
     before = everything(board)
     for read in READS.values():
         read(board)
@@ -235,7 +235,7 @@ def test_paging_shows_each_task_once_while_the_board_changes(board: Board, clock
         if after is None:
             break
         clock.advance(seconds=5)
-        board.update(page.tasks[0].id, title="changed since")  # behind the cursor
+        board.update(page.tasks[0].id, title="changed since")  # before the cursor
         board.add("new", priority=2, due_at="2026-12-03")
     assert after is None
     assert len(seen) == len(set(seen))
@@ -349,7 +349,7 @@ def test_limit_of_a_list_includes_its_bounds(board: Board, limit: int) -> None:
 )
 def test_malformed_list_is_refused_by_field(board: Board, options: dict[str, Any], field: str) -> None:
     board.add("task")
-    if options == {"assignee": "a\n"}:  # spaces around a name are nothing, and a line break is one of them
+    if options == {"assignee": "a\n"}:  # spaces around a name are ignored, and a line break is one
         assert titles(board, **options) == []
         return
     with refused("invalid_input") as caught:
@@ -477,11 +477,50 @@ def test_agents_tell_what_they_hold_and_did_latest_seen_first(board: Board, cloc
             "lease_expires_at": "2026-11-30T01:08:21.000+00:00",
             "lease_expired": False,
             "renewed_at": "2026-11-30T00:53:21.000+00:00",
+            "silent": False,
             "note": "half way",
         }
     ]
     assert carol["last_seen_at"] is None
     assert carol["first_seen_at"] == "2026-11-30T00:53:20.000+00:00"
+
+
+def test_holder_is_silent_once_two_thirds_of_its_lease_passed_without_a_renewal(board: Board, clock: Clock) -> None:
+    def silent() -> list[bool]:
+        return [task["silent"] for agent in board.agents() for task in agent["holds"]]
+
+    held = hold(board, "ada", task=bring_to(board, "queued").id, lease="15m")
+    clock.advance(minutes=10)
+    assert silent() == [False]
+    clock.advance(seconds=0.001)
+    assert silent() == [True]
+    board.heartbeat(held.id, held.token)
+    assert silent() == [False]
+    clock.advance(minutes=15)
+    assert silent() == [True]
+
+
+def test_attention_counts_each_task_for_the_first_reason_that_applies(board: Board, clock: Clock) -> None:
+    past = {"due_at": "2026-11-30T00:00:00+00:00"}
+    review = bring_to(board, "review", **past).id
+    days = [f"2026-11-{day}T12:00:00+00:00" for day in range(20, 27)]
+    overdue = [board.add("a task", due_at=day).task.id for day in days]
+    held = hold(board, "ada", task=overdue[1], lease="1h").id
+    expired = bring_to(board, "running", **past).id
+    failed = [bring_to(board, "failed", **past).id for _ in range(2)]
+    for status in ("done", "cancelled"):
+        bring_to(board, status, **past)
+    board.add("in time", due_at="2030-01-01")
+    clock.advance(minutes=16)
+    assert board.attention(every_reason=True) == {
+        "review": {"count": 1, "ids": [review]},
+        "expired": {"count": 1, "ids": [expired]},
+        "overdue": {"count": 7, "ids": [overdue[0], held, *overdue[2:5]]},
+        "failed": {"count": 2, "ids": failed[::-1]},
+    }
+    board.archive(0, status=["failed"])
+    assert board.attention(every_reason=True)["failed"] == {"count": 0, "ids": []}
+    assert board.attention().keys() == {"review", "expired"}
 
 
 def test_note_of_an_earlier_holder_is_not_told_as_the_present_one_s(board: Board, clock: Clock) -> None:

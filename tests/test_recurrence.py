@@ -32,7 +32,7 @@ ZONES = sorted(zone for zone in available_timezones() if "/" in zone and not zon
 CHANGES = [
     ("Africa/Cairo", "2026-04-24"),  # midnight becomes 01:00
     ("Africa/Cairo", "2026-10-30"),
-    ("Africa/Casablanca", "2026-02-15"),  # summer time all year, but for one month
+    ("Africa/Casablanca", "2026-02-15"),  # summer time all year, except one month
     ("Africa/Casablanca", "2026-03-22"),
     ("Africa/Monrovia", "1972-01-07"),  # 44 minutes and 30 seconds
     ("America/Havana", "2026-03-08"),
@@ -56,10 +56,10 @@ CHANGES = [
     ("Europe/Berlin", "2026-10-25"),
     ("Europe/Dublin", "2026-03-29"),  # winter time is the one that is set back
     ("Europe/Dublin", "2026-10-25"),
-    ("Pacific/Apia", "2011-12-30"),  # a day that never was
+    ("Pacific/Apia", "2011-12-30"),  # a skipped day
     ("Pacific/Chatham", "2026-04-05"),
     ("Pacific/Chatham", "2026-09-27"),
-    ("Pacific/Kwajalein", "1969-09-30"),  # a day that came twice, but for an hour
+    ("Pacific/Kwajalein", "1969-09-30"),  # a day that occurred twice, except one hour
 ]
 
 
@@ -72,7 +72,7 @@ def moment(at: int) -> datetime:
 
 
 def local(cron: str, zone: str, after: str, count: int) -> list[str]:
-    """Return the next occurrences as a zone's clocks show them, without seconds."""
+    """Return the next occurrences in local time, without seconds."""
     return [entry["local"].replace(":00+", "+", 1).replace(":00-", "-", 1) for entry in show(cron, zone, after, count)]
 
 
@@ -310,7 +310,7 @@ def test_preview_refuses_a_count_out_of_range(count: Any) -> None:
     assert caught.value.details["field"] == "count"
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(

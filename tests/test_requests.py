@@ -1,4 +1,4 @@
-"""Request ids: the same call repeated gets its answer again."""
+"""Request ids: a repeated call gets the same answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurring tasks: every occurrence once, late ones too, over pauses, restarts and any number of ticks at once."""
+"""Schedules: every occurrence once, also late ones, with pauses, restarts and concurrent ticks."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def terminal(tmp_path: Path) -> Terminal:
 
 
 def occurrences(board: Board) -> list[str]:
-    """Return the planned instants of all tasks that schedules made, in the order in which they were made."""
+    """Return the planned instants of all tasks that schedules created, in the order created."""
     return [task.occurrence_at or "" for task in board.list_tasks(limit=100_000).tasks if task.schedule_id]
 
 
 def tick_until_done(board: Board) -> int:
-    """Tick until nothing is left to catch up with; return how many tasks were made."""
+    """Tick until nothing is left to catch up with; return how many tasks were created."""
     created = 0
     while True:
         told = board.tick()
@@ -45,7 +45,7 @@ def tick_until_done(board: Board) -> int:
             return created
 
 
-# Making tasks
+# Creating tasks
 
 
 def test_a_tick_makes_what_is_due_once_and_nothing_early(board: Board, clock: Clock) -> None:
@@ -222,7 +222,7 @@ def test_a_week_of_ticks_over_a_daylight_saving_change_makes_exactly_what_was_pr
     rules = {"night": "30 2 * * *", "early": "30 1 * * *", "often": "0 */6 * * *", "gap": "15,45 2 * * sun"}
     for name, rule in rules.items():
         board.add_schedule(name, cron=rule, task={"title": f"{name} {{datetime}}"}, zone=zone)
-    for step in range(7 * 24 * 2):  # a tick each half hour, and now and then none for some hours
+    for step in range(7 * 24 * 2):  # a tick every half hour, with some gaps of hours
         clock.advance(minutes=30)
         if step % 40 < 31:
             board.tick()
@@ -315,7 +315,7 @@ def test_ticks_and_claims_at_once_make_and_hold_everything_once(tmp_path: Path) 
     assert set(held.values()) <= {1}
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_ticks_and_claims_at_once_make_and_hold_everything_once(tmp_path: Path) 
         {"title": "x", "due_in": "9999d"},
         {"title": "x", "params": []},
         {"title": "x", "priority": "high"},
-        {"title": "{datetime}" * 25},  # short enough only as long as nothing is put in
+        {"title": "{datetime}" * 25},  # too long once the placeholders are filled in
         {"title": "x", "params": {"a": float("nan")}},
     ],
 )

@@ -46,12 +46,16 @@ TEXT_FILES = [
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:
-    return Terminal(tmp_path)
+    """Return a terminal in whose PATH `atb` is this very program."""
+    terminal = Terminal(tmp_path)
+    terminal.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), terminal.environ["PATH"]))
+    return terminal
 
 
 def tree(terminal: Terminal) -> dict[str, bytes | None]:
-    """Return every file with its bytes, and every directory."""
-    found = sorted(terminal.directory.rglob("*"))
+    """Return every file with its bytes, and every directory, but for boards."""
+    boards = {path.parent for path in terminal.directory.rglob("tasks.db")}
+    found = sorted(path for path in terminal.directory.rglob("*") if not boards & {path, *path.parents})
     return {str(path.relative_to(terminal.directory)): path.read_bytes() if path.is_file() else None for path in found}
 
 
@@ -70,11 +74,11 @@ def actions(terminal: Terminal, *words: str, **environ: str) -> dict[str, str]:
 
 def refused(terminal: Terminal, file: str, *words: str, code: str = "invalid_input") -> dict[str, Any]:
     """Run a setup that is refused for a file, and changes nothing."""
-    before = tree(terminal)
+    before = tree(terminal), terminal.files()
     error = terminal.refused(code, "setup", *words)
     assert error["details"]["file"] == str(terminal.directory / file)
     assert file in error["message"]
-    assert tree(terminal) == before
+    assert (tree(terminal), terminal.files()) == before
     return error
 
 
@@ -93,7 +97,7 @@ def test_setup_creates_its_files_and_gives_back_an_empty_directory(terminal: Ter
 @pytest.mark.parametrize("client", ALL)
 def test_setup_twice_changes_nothing_and_says_so(terminal: Terminal, client: str) -> None:
     first = terminal.atb("setup", client)
-    assert first.warnings == []
+    assert first.warnings == [f"created a board at {terminal.directory / '.atb' / 'tasks.db'}"]
     before = tree(terminal)
     again = terminal.atb("setup", client)
     assert {one["action"] for one in again.data["files"]} == {"unchanged"}
@@ -106,7 +110,7 @@ def test_setup_twice_changes_nothing_and_says_so(terminal: Terminal, client: str
 @pytest.mark.parametrize("client", ALL)
 def test_print_shows_what_would_be_written_and_writes_nothing(terminal: Terminal, client: str) -> None:
     shown = terminal.data("setup", client, "--print")
-    assert tree(terminal) == {}
+    assert terminal.files() == set()
     terminal.data("setup", client)
     for one in shown["files"]:
         assert one["action"] == "create"
@@ -125,19 +129,19 @@ def test_print_shows_nothing_of_what_others_wrote(terminal: Terminal) -> None:
     terminal.data("setup", "claude")
     answer = terminal.atb("setup", "claude", "--print", "--remove")
     assert "secret" not in answer.text
-    assert '"--data-dir"' in answer.data["files"][0]["content"]
+    assert '"mcp"' in answer.data["files"][0]["content"]
 
 
-def test_server_is_started_by_absolute_paths_whatever_the_working_directory(terminal: Terminal) -> None:
+def test_other_board_and_configuration_are_named_by_absolute_paths(terminal: Terminal) -> None:
     (terminal.directory / "sub").mkdir()
     terminal.data("setup", "claude", "--data-dir", "sub/../board", "--agent", "ada", "--config", put_config(terminal))
     server = json.loads((terminal.directory / ".mcp.json").read_text())["mcpServers"]["agent-task-board"]
     board, config = str(terminal.directory / "board"), str(terminal.directory / "my.toml")
-    assert os.path.isabs(server["command"])
-    assert server["args"][-5:] == ["mcp", "--data-dir", board, "--config", config]
+    assert server["command"] == "atb"
+    assert server["args"] == ["mcp", "--data-dir", board, "--config", config]
     assert server["env"] == {"ATB_AGENT": "ada"}
     asked = subprocess.run(
-        [server["command"], *server["args"][:-5], "--version"], cwd="/", capture_output=True, timeout=60
+        ["atb", "--version"], cwd="/", env=terminal.environ, capture_output=True, timeout=60, check=True
     )
     assert json.loads(asked.stdout)["ok"]
 
@@ -150,38 +154,59 @@ def put_config(terminal: Terminal) -> str:
 def test_program_is_named_without_a_script_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", ["somewhere/pytest"])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-    assert clients.program() == [str(tmp_path / "python3"), "-m", "agent_task_board"]
-    server = clients.Server(clients.program(), "/srv/board", None, None)
+    words = [str(tmp_path / "python3"), "-m", "agent_task_board"]
+    for is_shared in (True, False):
+        assert clients.program({"PATH": str(tmp_path)}, is_shared=is_shared) == (words, False)
+    server = clients.Server(words, ["--data-dir", "/srv/board"], None)
     assert clients.is_our_server(server.entry())
     assert hooks.is_ours(server.hook("claude", "stop")["hooks"][0])
     assert hooks.is_ours(server.hook("cursor", "stop"))
-    script = put(Terminal(tmp_path), "bin/atb", "#!/bin/sh\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "argv", [str(script)])
-    assert clients.program() == [str(script)]
+
+
+def test_program_is_atb_in_shared_files_only_if_the_path_leads_to_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scripts = [put(Terminal(tmp_path), f"{name}/atb", "#!/bin/sh\n") for name in ("bin", "other")]
+    for script in scripts:
+        script.chmod(0o755)
+    mine = str(scripts[0])
+    monkeypatch.setattr(sys, "argv", [mine])
+    there, elsewhere = {"PATH": str(tmp_path / "bin")}, {"PATH": str(tmp_path / "other")}
+    assert clients.program(there, is_shared=True) == (["atb"], True)
+    assert clients.program(there, is_shared=False) == ([mine], False)
+    assert clients.program(elsewhere, is_shared=True) == ([mine], False)
+    (tmp_path / "other" / "atb").unlink()
+    (tmp_path / "other" / "atb").symlink_to(mine)
+    assert clients.program(elsewhere, is_shared=True) == (["atb"], True)
+    server = clients.Server(["atb"], [], None)
+    assert server.entry() == {"command": "atb", "args": ["mcp"]}
+    assert clients.is_our_server(server.entry())
+    assert hooks.is_ours(server.hook("claude", "stop")["hooks"][0])
 
 
 def test_data_directory_is_that_of_the_project_named(terminal: Terminal) -> None:
     put(terminal, "app/atb.toml", 'data_dir = "tasks"\n')
     told = terminal.data("setup", "codex", "--project", "app")
     assert told["data_dir"] == str(terminal.directory / "app" / "tasks")
+    assert (terminal.directory / "app" / "tasks" / "tasks.db").exists()
     table = tomllib.loads((terminal.directory / "app" / ".codex" / "config.toml").read_text())
-    assert table["mcp_servers"]["agent-task-board"]["args"][-2:] == ["--data-dir", told["data_dir"]]
+    assert table["mcp_servers"]["agent-task-board"]["args"] == ["mcp"]
 
 
 @pytest.mark.parametrize("client", WITH_FILES_OF_A_USER)
 def test_files_of_a_user_lie_in_the_home_directory(terminal: Terminal, client: str) -> None:
     (terminal.directory / "work").mkdir()
     wanted = {home.removeprefix("~/") for _, _, home in clients.CLIENTS[client] if home}
-    assert actions(terminal, client, "--user") == dict.fromkeys(wanted, "create")
+    assert actions(terminal, client, "--user", "--data-dir", "board") == dict.fromkeys(wanted, "create")
     assert not list((terminal.directory / "work").iterdir())
-    assert actions(terminal, client, "--user", "--remove") == dict.fromkeys(wanted, "delete")
+    assert actions(terminal, client, "--user", "--remove", "--data-dir", "board") == dict.fromkeys(wanted, "delete")
 
 
 def test_files_of_a_user_are_looked_for_where_the_client_was_told_to(terminal: Terminal) -> None:
     moved = {"CLAUDE_CONFIG_DIR": str(terminal.directory / "c"), "CODEX_HOME": str(terminal.directory / "x")}
     for folder in moved.values():
         Path(folder).mkdir()
+    moved["ATB_DATA_DIR"] = str(terminal.directory / "board")
     assert set(actions(terminal, "claude", "--user", **moved)) == {
         *("c/.claude.json", "c/settings.json", "c/skills/agent-task-board/SKILL.md")
     }
@@ -193,23 +218,32 @@ def test_files_of_a_user_are_looked_for_where_the_client_was_told_to(terminal: T
 
 @pytest.mark.parametrize("client", WITH_FILES_OF_A_USER)
 def test_setup_for_a_user_says_which_board_all_projects_share(terminal: Terminal, client: str) -> None:
-    board = str(terminal.directory / "data")
-    answer = terminal.atb("setup", client, "--user")
+    board = str(terminal.directory / "boards" / "mine")
+    error = terminal.refused("invalid_input", "setup", client, "--user")
+    assert "--data-dir" in error["hint"]
+    assert terminal.files() == set()
+    answer = terminal.atb("setup", client, "--user", ATB_DATA_DIR=board)
     assert board in answer.data["next"]
-    assert [board in warning for warning in answer.warnings] == [True]
+    assert [board in warning for warning in answer.warnings] == [True, True]
     told = b"".join(content or b"" for content in tree(terminal).values())
     assert b"this project" not in told
     assert client == "cursor" or b"all projects" in told
     named = terminal.atb("setup", client, "--user", "--data-dir", "boards/mine")
-    assert (named.warnings, str(terminal.directory / "boards" / "mine") in named.data["next"]) == ([], True)
+    assert named.warnings == ["already up to date"]
+    assert board in named.data["next"]
     assert terminal.atb("setup", client, "--user", "--remove").warnings == []
 
 
 @pytest.mark.parametrize("home", ["", "relative"])
 def test_home_directory_that_is_nowhere_is_a_refusal(terminal: Terminal, home: str) -> None:
     for client in WITH_FILES_OF_A_USER:
-        assert terminal.refused("invalid_input", "setup", client, "--user", HOME=home)["details"]["field"] == "user"
-    assert tree(terminal) == {}
+        assert (
+            terminal.refused("invalid_input", "setup", client, "--user", "--data-dir", "b", HOME=home)["details"][
+                "field"
+            ]
+            == "user"
+        )
+    assert terminal.files() == set()
 
 
 def test_wrong_calls_are_refused(terminal: Terminal) -> None:
@@ -234,7 +268,9 @@ def test_hook_lines_run_in_a_shell_whatever_the_path(terminal: Terminal) -> None
     for event, name in (("SessionStart", "started"), ("Stop", "stopped")):
         line = hook_line(terminal, event)
         asked = json.dumps({"session_id": "12345678-1234", "stop_hook_active": False}).encode()
-        ran = subprocess.run(["sh", "-c", line], input=asked, capture_output=True, timeout=60, cwd="/")
+        ran = subprocess.run(
+            ["sh", "-c", line], input=asked, capture_output=True, timeout=60, cwd="/", env=terminal.environ
+        )
         assert (ran.returncode, ran.stderr) == (0, b""), name
         if event == "SessionStart":
             text = json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"]
@@ -242,7 +278,7 @@ def test_hook_lines_run_in_a_shell_whatever_the_path(terminal: Terminal) -> None
             assert "o'brien" in text
         else:
             assert ran.stdout == b""
-    gone = hook_line(terminal, "Stop").replace("bin/atb", "bin/gone").replace("agent_task_board", "gone")
+    gone = hook_line(terminal, "Stop").replace("atb prime", "gone prime", 1)
     assert subprocess.run(["sh", "-c", gone], capture_output=True, timeout=60).returncode == 0
 
 
@@ -316,7 +352,7 @@ def test_other_board_replaces_our_entries_in_their_place(terminal: Terminal) -> 
     for name, content in tree(terminal).items():
         if content is not None:
             assert str(terminal.directory / "old").encode() not in content, name
-            assert content.count(b"--data-dir") in (1, 2, 3), name
+            assert str(terminal.directory / "new").encode() in content, name
     for client in WITH_FILES_OF_A_USER:
         terminal.data("setup", client, "--remove", "--data-dir", "yet another")
     assert tree(terminal) == {".mcp.json": b'{"mcpServers": {"one": {}}, "z": 1}\n'}
@@ -694,7 +730,7 @@ def test_file_that_cannot_be_written_leaves_all_as_they_were(
 
 
 def ours(**options: Any) -> JsonEntries:
-    server = clients.Server(["/usr/bin/atb"], options.get("data_dir", "/srv/board"), None, None)
+    server = clients.Server(["/usr/bin/atb"], ["--data-dir", options.get("data_dir", "/srv/board")], None)
     return JsonEntries(
         "settings.json",
         "/",
@@ -866,3 +902,93 @@ def test_page_names_every_file_that_is_written() -> None:
         [client, project or "", home or ""] for client, told in clients.CLIENTS.items() for _, project, home in told
     ]
     assert [row[:3] for row in rows()] == wanted
+
+
+# Which board
+
+
+def test_setup_creates_the_board_of_the_project_and_names_no_path_of_this_machine(terminal: Terminal) -> None:
+    for client in ALL:
+        answer = terminal.data("setup", client)
+        assert answer["data_dir"] == str(terminal.directory / ".atb")
+        assert answer["created"] == (client == ALL[0])
+    for name, content in tree(terminal).items():
+        assert str(terminal.directory).encode() not in (content or b""), name
+        assert os.path.dirname(sys.executable).encode() not in (content or b""), name
+    assert entry_of(terminal, ".mcp.json") == {"command": "atb", "args": ["mcp"]}
+    line = hook_line(terminal, "SessionStart")
+    ran = subprocess.run(
+        ["sh", "-c", line], input=b"{}", capture_output=True, timeout=60, cwd=terminal.directory, env=terminal.environ
+    )
+    assert "ready for you: 0" in json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_program_that_the_path_does_not_lead_to_is_named_with_a_warning(terminal: Terminal) -> None:
+    answer = terminal.atb("setup", "claude", PATH="/nowhere")
+    assert any("name its path on this machine" in warning for warning in answer.warnings)
+    assert os.path.isabs(entry_of(terminal, ".mcp.json")["command"])
+
+
+def test_setup_below_a_project_or_in_a_worktree_is_for_the_project(terminal: Terminal) -> None:
+    put(terminal, "app/.git/HEAD", "ref: refs/heads/main\n")
+    put(terminal, "app/.git/worktrees/feature/commondir", "../..\n")
+    put(terminal, "feature/.git", f"gitdir: {terminal.directory}/app/.git/worktrees/feature\n")
+    (terminal.directory / "app" / "src").mkdir()
+    for name in ("app/src", "feature"):
+        below = Terminal(terminal.directory / name)
+        below.environ.update(terminal.environ)
+        answer = below.data("setup", "claude")
+        assert answer["project"] == str(terminal.directory / "app")
+        assert answer["data_dir"] == str(terminal.directory / "app" / ".atb")
+        assert below.data("setup", "claude", "--remove")["project"] == answer["project"]
+    assert [name for name in tree(terminal) if "claude" in name or "mcp" in name] == []
+
+
+def test_variable_that_names_another_board_is_warned_of_and_not_written(terminal: Terminal) -> None:
+    other = str(terminal.directory / "other")
+    answer = terminal.atb("setup", "claude", ATB_DATA_DIR=other)
+    assert any(other in warning and "ATB_DATA_DIR" in warning for warning in answer.warnings)
+    assert answer.data["data_dir"] == str(terminal.directory / ".atb")
+    assert entry_of(terminal, ".mcp.json")["args"] == ["mcp"]
+    assert not Path(other).exists()
+    own = terminal.atb("setup", "claude", ATB_DATA_DIR=answer.data["data_dir"])
+    assert own.warnings == ["already up to date"]
+
+
+def test_board_that_is_not_the_project_s_own_is_warned_of(terminal: Terminal) -> None:
+    answer = terminal.atb("setup", "claude", "--data-dir", "shared")
+    assert any("not the project's own board" in warning for warning in answer.warnings)
+    assert terminal.atb("setup", "claude", "--data-dir", ".atb").warnings == [
+        f"created a board at {terminal.directory / '.atb' / 'tasks.db'}"
+    ]
+    assert entry_of(terminal, ".mcp.json")["args"] == ["mcp"]
+
+
+def test_temporary_directory_and_board_of_another_project_are_never_written(terminal: Terminal) -> None:
+    for name in ("tmp", "app", "theirs"):
+        (terminal.directory / name).mkdir()
+    put(terminal, "theirs/.git/HEAD", "ref: refs/heads/main\n")
+    app = Terminal(terminal.directory / "app")
+    app.environ.update(terminal.environ, TMPDIR=str(terminal.directory / "tmp"))
+    before = terminal.files()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", None)
+        for words in (["--data-dir", "../tmp/board"], ["--data-dir", "../theirs/.atb"]):
+            for scope in ([], ["--user"]):
+                error = app.refused("invalid_input", "setup", "claude", *words, *scope)
+                assert error["details"]["field"] == "data_dir"
+                assert terminal.files() == before
+    answer = app.data("setup", "claude", ATB_DATA_DIR=str(terminal.directory / "tmp" / "board"))
+    assert answer["data_dir"] == str(app.directory / ".atb")
+
+
+def test_board_that_cannot_be_created_leaves_the_files_as_they_were(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agent_task_board.storage import filesystem
+
+    put(terminal, ".mcp.json", '{"mcpServers": {}}')
+    before = tree(terminal), terminal.files()
+    monkeypatch.setattr(filesystem, "shared_type", lambda directory: "nfs4")
+    terminal.refused("unusable", "setup", "claude")
+    assert (tree(terminal), terminal.files()) == before

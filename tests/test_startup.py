@@ -23,7 +23,7 @@ OURS = {
         for name in """
         backoff board board.claiming board.core board.expiry board.history board.predicates board.queries
         board.refusals board.rows cli cli.command cli.output cli.parsing cli.registry config errors identity inputs
-        instants model service settings storage storage.db storage.filesystem storage.turnstile
+        instants model places service settings storage storage.db storage.filesystem storage.turnstile
         """.split()
     ),
 }
@@ -86,7 +86,7 @@ def test_compact_text_is_loaded_only_for_those_who_ask_for_it(terminal: Terminal
     loaded = set(asked.err.split()) - floor
     assert loaded - OURS - THEIRS == {
         *("agent_task_board.board.attention", "agent_task_board.cli.reads"),
-        *("agent_task_board.text", "agent_task_board.text.compact"),
+        *("agent_task_board.printable", "agent_task_board.text", "agent_task_board.text.compact"),
     }
     assert asked.text.startswith("atb1 list\n")
 

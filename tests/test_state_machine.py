@@ -293,6 +293,22 @@ class BoardBesideModel(RuleBasedStateMachine):
     def handoff(self, lease: Lease, to: str, note: str | None) -> None:
         self.call("handoff", lease, to, note=note)
 
+    @precondition(there_is("queued"))
+    @rule(
+        task=mostly("queued"),
+        who=st.sampled_from([{"agent"}, {"actor"}, {"actor"}, {"agent", "actor"}]),
+        agent=agents,
+        actor=actors,
+        result=st.sampled_from([None, {"lines": 12}]),
+        artifacts=st.sampled_from([[], ["report.md"]]),
+        note=notes,
+    )
+    def done(
+        self, task: Task, who: set[str], agent: str, actor: Actor, result: Any, artifacts: list[str], note: str | None
+    ) -> None:
+        given = {name: value for name, value in (("agent", agent), ("actor", actor)) if name in who}
+        self.call("done", task, result=result, artifacts=artifacts, note=note, **given)
+
     # Judging, moving, ending as somebody else
 
     @precondition(there_is("review"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -17,7 +18,11 @@ import pytest
 
 import agent_task_board
 from agent_task_board import Board, BoardError, Settings
-from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
+from agent_task_board.errors import Busy, NotFound
+from agent_task_board.storage import db, turnstile
+from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION, Database
+from agent_task_board.storage.turnstile import Turnstile
+from tests.command_line import Terminal
 from tests.processes import LIMIT, Stage, assert_sound, contents, kill_after, raw
 from tests.support import MARIA, open_board, refused
 
@@ -964,7 +969,7 @@ def test_nobody_but_sqlite_opens_the_file_once_there_is_a_connection(tmp_path: P
     with Stage() as stage:
         seen = stage.call(watch_files, str(directory))
 
-    first = next(place for place, (event, _) in enumerate(seen) if event == "sqlite3.connect")
+    first = next(n for n, (event, path) in enumerate(seen) if event == "sqlite3.connect" and "tasks.db" in path)
     ours = {str(directory / f"tasks.db{ending}") for ending in ("", "-wal", "-shm", "-journal")}
     opened = [place for place, (event, path) in enumerate(seen) if event == "open" and path in ours]
     assert len([path for event, path in seen if event == "sqlite3.connect" and "tasks.db" in path]) >= 4
@@ -996,3 +1001,265 @@ def test_place_that_can_hold_no_board_is_unusable_for_reads_and_claims_too(tmp_p
     for call in (board.list_tasks, board.tick, lambda: board.claim("ada"), lambda: board.add("task")):
         with refused("unusable"):
             call()
+
+
+# One file, one name, one log
+
+
+def test_board_with_a_second_name_is_not_written_to_and_doctor_says_so(tmp_path: Path) -> None:
+    open_one = open_board(tmp_path / "data")
+    open_one.add("first")
+    assert open_one.doctor()["healthy"]
+    shutil.copytree(tmp_path / "data", tmp_path / "copy", copy_function=os.link)
+    for board in (open_one, open_board(tmp_path / "data"), open_board(tmp_path / "copy")):
+        for write in WRITES.values():
+            with refused("unusable") as caught:
+                write(board)
+            assert "backup" in caught.value.hint
+        errors = [one for one in board.doctor()["findings"] if one["level"] == "error"]
+        assert [one["check"] for one in errors] == ["file"]
+        assert "hard links" in errors[0]["message"]
+    assert len(open_one.list_tasks().tasks) == 1
+    open_one.backup()
+
+    shutil.rmtree(tmp_path / "copy")
+    open_one.add("second")
+    open_one.close()
+    assert_sound(tmp_path / "data")
+
+
+def test_commit_into_a_deleted_log_is_not_acknowledged(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+    board.add("first")
+    board.add("second")
+    (tmp_path / "tasks.db-wal").unlink()
+    for write in (WRITES["add"], WRITES["import"], WRITES["claim"]):
+        with refused("unusable") as caught:
+            write(board)
+        assert "tasks.db-wal was deleted" in caught.value.message
+    board.close()  # the last one to close it saves what the log held
+    with open_board(tmp_path) as other:
+        assert [task.title for task in other.list_tasks().tasks] == ["first", "second"]
+        other.add("third")
+    assert_sound(tmp_path)
+
+
+def test_commit_beside_a_log_that_another_one_replaced_is_not_acknowledged(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+    board.add("first")
+    (tmp_path / "tasks.db-wal").rename(tmp_path / "aside")
+    (tmp_path / "tasks.db-wal").write_bytes((tmp_path / "aside").read_bytes())
+    with refused("unusable"):
+        board.add("second")
+    board.close()
+
+
+def test_log_that_starts_again_or_lies_behind_a_link_is_the_same_log(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data" / "tasks.db").symlink_to(tmp_path / "elsewhere" / "tasks.db")
+    (tmp_path / "elsewhere" / "tasks.db").touch()
+    board = open_board(tmp_path / "data")
+    board.add("first")
+    with raw(tmp_path / "data") as connection:
+        assert connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0] == 0
+    board.add("second")
+    assert (tmp_path / "elsewhere" / "tasks.db-wal").stat().st_size > 0
+    board.close()
+    assert_sound(tmp_path / "elsewhere")
+
+
+# How long a call waits
+
+
+def hold_turn_and_lock(directory: str) -> None:
+    """Take the turn of the writers and the write lock, for as long as this process lives."""
+    turnstile = Turnstile(directory)
+    turnstile.enter()
+    connection = sqlite3.connect(f"{directory}/tasks.db", isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    _kept.append((turnstile, connection))
+
+
+_kept: list[object] = []
+
+
+class Patience:
+    """A clock that moves only while somebody waits, and notes for how long each wait was asked."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.waited = 0.0
+        for module in (db, turnstile):
+            patch.setattr(module, "monotonic", lambda: self.now)
+        patch.setattr(turnstile._Wait, "ended_before", lambda _, deadline: self._wait(deadline))
+
+    def _wait(self, deadline: float) -> bool:
+        self.waited += deadline - self.now
+        self.now = deadline
+        return False
+
+
+@pytest.mark.parametrize(("timeout", "at_the_turnstile"), [(0, 0.0), (500, 0.5), (10_000, 2.0)])
+def test_busy_timeout_is_the_whole_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timeout: int, at_the_turnstile: float
+) -> None:
+    make_board(tmp_path)
+    with Stage() as holder:
+        holder.call(hold_turn_and_lock, str(tmp_path))
+        patience = Patience(monkeypatch)
+        board = Board(tmp_path, actor=MARIA, settings=Settings(busy_timeout=timeout))
+        asked: list[int] = []
+
+        def begin(session: db.Session, deadline: float) -> None:
+            session.wait_until(deadline)
+            asked.append(session.connection.execute("PRAGMA busy_timeout").fetchone()[0])
+            raise Busy("as after the wait")
+
+        monkeypatch.setattr(db.Session, "begin_write", begin)
+        with refused("busy"):
+            board.add("task")
+        assert patience.waited == at_the_turnstile
+        assert asked == [timeout - at_the_turnstile * 1_000]
+        monkeypatch.undo()
+        with board.database.read() as tx:
+            assert tx.execute("PRAGMA busy_timeout").fetchone()[0] == pytest.approx(timeout, abs=100)
+        board.close()
+
+
+def test_exclusive_lock_is_busy_in_every_way_to_open(tmp_path: Path) -> None:
+    make_board(tmp_path)
+    with raw(tmp_path) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN IMMEDIATE")
+        acts: list[Callable[[Board], object]] = [*READS.values(), Board.doctor, Board.backup]
+        for read_only in (False, True):
+            board = Board(tmp_path, read_only=read_only, actor=MARIA, settings=Settings(busy_timeout=20))
+            for act in acts:
+                with refused("busy"):
+                    act(board)
+            board.close()
+
+
+def test_lost_race_for_the_locks_is_busy(tmp_path: Path) -> None:
+    error = sqlite3.OperationalError("locking protocol")
+    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+    with refused("busy"):
+        db.refuse(error, "tasks.db")
+
+
+# Ctrl-C while a board is opened
+
+
+class Interrupter:
+    """Raises ``KeyboardInterrupt`` at one line of the code that opens a board, counted from the first."""
+
+    def __init__(self, line: int) -> None:
+        self._left = line
+        self.has_struck = False
+
+    def __call__(self, frame: Any, event: str, _: object) -> Any:
+        if event == "call" and not is_opening(frame):
+            return None
+        if event == "line":
+            self._left -= 1
+            if self._left == 0:
+                self.has_struck = True
+                raise KeyboardInterrupt
+        return self
+
+
+def is_opening(frame: Any) -> bool:
+    """Return whether a frame belongs to ``Database.session`` or to something of this package that it called."""
+    if "agent_task_board" not in frame.f_code.co_filename:
+        return False
+    while frame is not None:
+        if frame.f_code is Database.session.__code__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def interrupt_everywhere(directory: str, *, read_only: bool) -> list[tuple[int, list[str]]]:
+    """Interrupt the first call on a board at each line; return the lines that left a file of the board open."""
+    left = []
+    for line in range(1, 10_000):
+        board = Board(directory, read_only=read_only, actor=MARIA)
+        interrupter = Interrupter(line)
+        sys.settrace(interrupter)
+        try:
+            board.list_tasks() if read_only else board.comment(NO_TASK, "text")
+        except (KeyboardInterrupt, NotFound):
+            pass
+        finally:
+            sys.settrace(None)
+        assert board.list_tasks().tasks, "the next call must work"
+        board.close()
+        if files := [path for path in open_files() if path.startswith(directory)]:
+            left.append((line, files))
+        if not interrupter.has_struck:
+            assert line > 50
+            return left
+    raise AssertionError
+
+
+def open_files() -> list[str]:
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return found
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc")
+@pytest.mark.parametrize("read_only", [True, False], ids=["read", "write"])
+def test_ctrl_c_at_any_line_leaves_nothing_open(tmp_path: Path, read_only: bool) -> None:
+    make_board(tmp_path)
+    with Stage() as stage:
+        assert stage.call(functools.partial(interrupt_everywhere, read_only=read_only), str(tmp_path)) == []
+    assert_sound(tmp_path)
+
+
+# A library that is too old
+
+
+@pytest.mark.parametrize("act", [READS["list"], WRITES["add"], WRITES["claim"], WRITES["import"]])
+def test_old_sqlite_is_refused_before_any_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Board], object]
+) -> None:
+    make_board(tmp_path)
+
+    def connect(*arguments: object, **options: object) -> None:
+        raise AssertionError("SQLite was used")
+
+    monkeypatch.setattr(db, "SQLITE_VERSION", (3, 37, 2))
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    for directory in (tmp_path, tmp_path / "none"):
+        with refused("unusable") as caught:
+            act(Board(directory, actor=MARIA))
+        assert "3.37.2" in caught.value.message
+        assert "3.38.0" in caught.value.message
+        assert "newer SQLite" in caught.value.hint
+
+
+OLD = """
+import sqlite3, sys
+sqlite3.sqlite_version_info = (3, 37, 2)
+sqlite3.sqlite_version = "3.37.2"
+def connect(*arguments, **options):
+    raise SystemExit("SQLite was used")
+sqlite3.connect = connect
+from agent_task_board.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["claim", "--agent", "ada"], ["add", "task"], ["tick"], ["doctor"], ["backup"]], ids=" ".join
+)
+def test_commands_refuse_an_old_sqlite(tmp_path: Path, words: list[str]) -> None:
+    make_board(tmp_path / "data")
+    answer = Terminal(tmp_path).process(*words, code=OLD)
+    assert (answer.code, answer.error["code"]) == (8, "unusable")
+    assert "SQLite is too old: 3.37.2" in answer.text
+    assert answer.err == ""

@@ -35,7 +35,7 @@ def cells(content: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
-def bring(board: Board, content: str | bytes) -> Any:
+def import_table(board: Board, content: str | bytes) -> Any:
     return board.import_tasks(io.BytesIO(content.encode() if isinstance(content, str) else content), file_format="csv")
 
 
@@ -77,7 +77,7 @@ def test_tasks_go_there_and_back(tmp_path_factory: pytest.TempPathFactory, tasks
     place = tmp_path_factory.mktemp("csv")
     with open_board(place / "one") as one, open_board(place / "two") as two:
         one.import_tasks(tasks)
-        bring(two, exported(one))
+        import_table(two, exported(one))
         assert [task.to_dict() for task in two.list_tasks(full=True).tasks] == [
             task.to_dict() for task in one.list_tasks(full=True).tasks
         ]
@@ -92,12 +92,12 @@ def test_every_field_goes_there_and_back(board: Board, tmp_path: Path, clock: Cl
         queue="@q", depends_on=[other] if status in ("queued", "cancelled") else [],
     )  # fmt: skip
     copy = open_board(tmp_path / "copy", clock)
-    bring(copy, exported(board))
+    import_table(copy, exported(board))
     assert copy.show(held.id)["task"] == board.show(held.id)["task"]
     copy.close()
 
 
-def test_table_has_a_header_crlf_and_a_mark_unless_told_otherwise(board: Board) -> None:
+def test_table_has_a_header_crlf_and_by_default_a_byte_order_mark(board: Board) -> None:
     board.add("ü", body="two\nlines")
     content = exported(board)
     assert content.startswith(b"\xef\xbb\xbfid,title,body,queue,status,")
@@ -117,7 +117,7 @@ def test_numbers_are_numbers(board: Board) -> None:
 
 
 def test_only_a_title_is_needed_and_the_rest_is_as_in_add(board: Board) -> None:
-    done = bring(board, 'title,priority,tags,needs_approval\r\none,5,"[""a""]",TRUE\r\n\r\ntwo,,,\r\n')
+    done = import_table(board, 'title,priority,tags,needs_approval\r\none,5,"[""a""]",TRUE\r\n\r\ntwo,,,\r\n')
     assert done.to_dict() == {"imported": 2, "skipped": 0}
     one, two = (task.to_dict() for task in board.list_tasks(full=True).tasks)
     assert (one["title"], one["priority"], one["tags"], one["needs_approval"]) == ("one", 5, ["a"], True)
@@ -126,7 +126,7 @@ def test_only_a_title_is_needed_and_the_rest_is_as_in_add(board: Board) -> None:
 
 
 def test_long_cells_are_read(board: Board) -> None:
-    bring(board, "title,body\nt," + "b" * 200_000 + "\n")
+    import_table(board, "title,body\nt," + "b" * 200_000 + "\n")
     assert len(board.list_tasks(full=True).tasks[0].body) == 200_000
 
 
@@ -161,7 +161,7 @@ def test_a_bad_cell_is_named_by_line_and_column(board: Board, content: str, plac
     board.add("there already")
     before = everything(board)
     with refused("invalid_input") as caught:
-        bring(board, content)
+        import_table(board, content)
     assert caught.value.details["place"] == place
     assert caught.value.details["field"] == field
     assert caught.value.message.startswith(f"{place}: ")
@@ -171,14 +171,14 @@ def test_a_bad_cell_is_named_by_line_and_column(board: Board, content: str, plac
 def test_bytes_that_are_no_utf_8_are_refused(board: Board) -> None:
     for content in (b"title\n\xff\n", b"\xff", "title\nx\n".encode("utf-16")):
         with refused("invalid_input"):
-            bring(board, content)
+            import_table(board, content)
 
 
 def test_history_is_no_part_of_a_table(board: Board, tmp_path: Path) -> None:
     held = bring_to(board, "running")
     assert held.token.encode() not in exported(board)
     copy = open_board(tmp_path / "copy")
-    bring(copy, exported(board))
+    import_table(copy, exported(board))
     details = copy.show(held.id)
     assert (details["task"]["status"], details["attempts"]) == ("queued", [])
     assert json.dumps(copy.events()).count('"imported"') == 1

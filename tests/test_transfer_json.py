@@ -198,7 +198,7 @@ def test_an_element_that_never_ends_is_refused_before_it_is_all_in_memory(monkey
         assert endless.taken < 4_000_000
 
 
-def test_a_place_in_the_file_is_told_where_something_else_should_come() -> None:
+def test_unexpected_character_is_reported_with_its_line() -> None:
     with refused("invalid_input") as caught:
         read(b'{\n"tasks": [{}\n{}]}')
     assert "line 3" in caught.value.message

@@ -1,16 +1,16 @@
-"""The configuration: which data directory, which file, and where each value came from.
+"""The configuration: the data directory, the file that applies, and the source of each value.
 
-Every command loads it, so without a file it costs a few ``os.stat`` calls and no import. The keys, their defaults
-and their checks are the table ``KEYS``; what they mean is told in ``docs/configuration.md``.
+Every command loads it, so without a file it costs a few ``os.stat`` calls and no import. ``KEYS`` has the keys, their
+defaults and their checks; ``docs/configuration.md`` explains them.
 """
 
 from __future__ import annotations
 
 import os
 
-from . import inputs, instants
+from . import inputs, instants, places
 from .errors import InvalidInput, Unusable
-from .settings import Hooks, Settings
+from .settings import AGE_HIGH, LEASE_HIGH, LEASE_LOW, WAIT_HIGH, Hooks, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,42 +18,41 @@ if TYPE_CHECKING:
     from typing import Any
 
     Check = Callable[[object, str], object]
-    """Takes a value of the file and its key; returns the value as it is shown, or raises ``InvalidInput``."""
-
-NEAREST = "atb.toml"
-"""The file that is looked for from the working directory upwards."""
+    """Takes a value from the file and its key; returns the value as ``show`` prints it, or raises ``InvalidInput``."""
 
 IN_DATA_DIR = "config.toml"
-"""The file that is looked for in the data directory."""
+"""The file that is searched for in the data directory."""
 
 HIDDEN = "********"
-"""What ``show`` says instead of a secret."""
+"""What ``show`` prints instead of a secret."""
 
-TOLD = ("done", "review", "failed", "cancelled", "expired", "commented")
-"""What hooks can be told of: statuses that a task reaches, and two things that happen to it."""
+HOOK_EVENTS = ("done", "review", "failed", "cancelled", "expired", "commented")
+"""The events that hooks can be notified about: statuses that a task reaches, an expired lease, a comment."""
 
 _SECTIONS = ("serve", "hooks")
 _SIZE = 65_536
-"""Bytes of a file, at most."""
+"""The largest file, in bytes."""
+_NAME = 200
+"""Characters of the name of a time zone, at most."""
 
 _CORRECT = "Correct the file; nothing was changed."
 _ADDRESS = r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?([/?][!\"$-~]*)?"
-_WAIT = 366 * instants.DAY
-_AGE = 36_600 * instants.DAY
 
 
 class Config:
-    """What holds for this call.
+    """The configuration of this call.
 
     Args:
         data_dir: absolute path of the data directory.
         settings: what the core works with.
         file: absolute path of the file that was read, if any.
-        values: every key, dotted (``serve.port``), with its value as ``show`` tells it and where that came from.
-        warnings: what was found and did not count.
+        values: every key, dotted (``serve.port``), with its value as ``show`` returns it and where that came from.
+        warnings: what was found and does not apply.
+        passed_over: of these, the files and boards that other users control.
+        place: what the search for the project's board found; ``None`` if the data directory was named.
     """
 
-    __slots__ = ("data_dir", "file", "settings", "values", "warnings")
+    __slots__ = ("data_dir", "file", "passed_over", "place", "settings", "values", "warnings")
 
     def __init__(
         self,
@@ -63,106 +62,229 @@ class Config:
         file: str | None,
         values: dict[str, tuple[Any, str]],
         warnings: list[str],
+        passed_over: list[str],
+        place: places.Place | None,
     ) -> None:
         self.data_dir = data_dir
         self.settings = settings
         self.file = file
         self.values = values
         self.warnings = warnings
+        self.passed_over = passed_over
+        self.place = place
+
+
+class _File:
+    """A configuration file: its path, its checked values, and why it applies."""
+
+    __slots__ = ("path", "values")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.values = _check(_parse(_read(path), path), path)
+
+    @property
+    def data_dir(self) -> str | None:
+        """The absolute data directory that it names; a relative one starts at its own directory."""
+        return self.data_dir_from(os.path.dirname(self.path))
+
+    def data_dir_from(self, directory: str) -> str | None:
+        """Return the absolute data directory that it names; a relative one starts at ``directory``."""
+        named = self.values.get("data_dir")
+        return None if named is None else absolute(str(named), directory)
 
 
 def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str], cwd: str | None = None) -> Config:
-    """Find the data directory and the one file that counts, and read that file.
+    """Find the data directory and the one file that applies, and read that file.
 
-    The data directory: ``data_dir`` (the option), ``ATB_DATA_DIR``, ``data_dir`` in the file, ``./data``. The file:
-    ``config`` (the option), ``ATB_CONFIG``, the nearest ``atb.toml`` upwards from ``cwd``, ``config.toml`` in the
-    data directory. Files are never mixed: the first one found is the only one read.
+    The data directory is the first of: ``data_dir`` (the option), ``ATB_DATA_DIR``, ``data_dir`` in the file that
+    ``config`` (the option) or ``ATB_CONFIG`` names, the project's board (``places.find``), ``data_dir`` in the user's
+    own file, and the place where a board would be created.
+
+    The file is the first of: ``config``, ``ATB_CONFIG``, ``config.toml`` in the data directory, the ``atb.toml`` that
+    the search for the board found, the user's own file. No other file applies.
 
     Raises:
-        InvalidInput: a file that was named does not exist, or the file holds something that it may not
-            (``details.file`` and, but for broken TOML, ``details.key``).
-        Unusable: the file may not be read.
+        InvalidInput: a named file does not exist, or the file is invalid (``details.file`` and, except for broken TOML,
+            ``details.key``).
+        Unusable: this user may not read the file.
     """
-    base = _working_directory() if cwd is None else os.path.abspath(cwd)
-    directory, origin = "./data", "default"
-    if data_dir is not None:
-        directory, origin = _path(data_dir, "--data-dir"), "option --data-dir"
-    elif environ.get("ATB_DATA_DIR"):
-        directory, origin = _path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), "environment ATB_DATA_DIR"
-    directory = _absolute(directory, base)
-
+    base = working_directory() if cwd is None else os.path.realpath(cwd)
+    search = _Search(environ)
     named = "--config" if config is not None else "ATB_CONFIG"
     wanted = environ.get("ATB_CONFIG") if config is None else config
-    file, is_named, is_own = None, False, False
-    if wanted or config is not None:
-        file, is_named = _absolute(_path(wanted, named), base), True
+    file = _File(absolute(_path(wanted, named), base)) if wanted or config is not None else None
+    is_named = file is not None
+
+    place = None
+    if data_dir is not None:
+        directory, origin = absolute(_path(data_dir, "--data-dir"), base), "option --data-dir"
+    elif environ.get("ATB_DATA_DIR"):
+        directory, origin = absolute(_path(environ["ATB_DATA_DIR"], "ATB_DATA_DIR"), base), "environment ATB_DATA_DIR"
+    elif file is not None and file.data_dir is not None:
+        directory, origin = file.data_dir, f"file {file.path}"
+    elif not base:
+        directory, origin = "data", places.DEFAULT
     else:
-        file = _nearest(base)
-        if file is None and os.path.isfile(os.path.join(directory, IN_DATA_DIR)):
-            file, is_own = os.path.join(directory, IN_DATA_DIR), True
+        place = search.place(base)
+        directory, origin = place.data_dir, place.why
+        own = search.own() if place.is_default else None
+        if own is not None and own.data_dir is not None:
+            directory, origin = own.data_dir, f"file {own.path}"
+    if not os.path.isabs(directory):
+        raise InvalidInput(
+            f"data_dir: the working directory no longer exists: {directory}",
+            hint="Change to an existing directory, or give the data directory as an absolute path.",
+            field="data_dir",
+        )
+    if file is None:
+        file = search.inside(directory) or (search.project(place) if place is not None else None) or search.own()
 
     values: dict[str, tuple[Any, str]] = {
         key: (list(default) if isinstance(default, list) else default, "default")
         for key, (default, _, _) in KEYS.items()
     }
-    warnings: list[str] = []
+    warnings = [*search.passed_over]
     settings = Settings()
     if file is not None:
-        raw, is_mine = _read(file)
-        found = _check(_parse(raw, file), file)
-        if is_own and "data_dir" in found:
-            del found["data_dir"]
-            warnings.append(f"{file}: data_dir is ignored, since this file lies in the data directory itself")
+        found = dict(file.values)
+        is_inside = os.path.dirname(file.path) == directory
+        if is_inside and not is_named and found.pop("data_dir", None) is not None:
+            warnings.append(f"{file.path}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
+        # A directory from a checkout is never private: git stores no such modes.
+        may_hook = (
+            is_named or file.path == own_file(environ) or (is_inside and (place is None or _is_private(directory)))
+        )
         hooks = [key for key in found if key.startswith("hooks.")]
-        # What a checkout brings along never has a directory that only its owner can enter: git keeps no such modes.
-        trusted = is_own and is_mine and (origin != "default" or _is_private(directory))
-        if hooks and not is_named and not trusted:
-            # a file that came with somebody's checkout must never make this user run a program
+        if hooks and not may_hook:  # a file from a checkout must never make this user run a program
             for key in hooks:
                 del found[key]
             warnings.append(
-                f"{file}: [hooks] is ignored; it counts only in a file named by --config or ATB_CONFIG, "
-                f"or in a {IN_DATA_DIR} that you own in a data directory that you name, or that only you can enter"
+                f"{file.path}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, in your "
+                f"own configuration, or in {IN_DATA_DIR} in a data directory that you name or that only you can enter"
             )
-        values.update((key, (value, f"file {file}")) for key, value in found.items())
+        values.update((key, (value, f"file {file.path}")) for key, value in found.items())
         settings = _settings(values)
-        if environ.get("ATB_DELIVERY"):  # what a hook does is told to no hook: that would never end
+        if environ.get("ATB_DELIVERY"):  # a change by a hook must trigger no hook: that could go on endlessly
             settings.hooks = None
-        if origin == "default" and "data_dir" in found:
-            directory, origin = _absolute(values["data_dir"][0], os.path.dirname(file)), f"file {file}"
-    if not os.path.isabs(directory):
-        raise InvalidInput(
-            f"data directory {directory}: the working directory does not exist any more",
-            hint="Go to a directory that exists, or name the data directory by its absolute path.",
-            field="data_dir",
-        )
     values["data_dir"] = (directory, origin)
-    return Config(data_dir=directory, settings=settings, file=file, values=values, warnings=warnings)
+    return Config(
+        data_dir=directory,
+        settings=settings,
+        file=None if file is None else file.path,
+        values=values,
+        warnings=warnings,
+        passed_over=search.passed_over,
+        place=place,
+    )
+
+
+class _Search:
+    """Looks for the board and for the files that nobody named; those that others control are passed over."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._files: dict[str, _File | None] = {}
+        self.passed_over: list[str] = []
+
+    def place(self, base: str) -> places.Place:
+        """Return the project's board, or where it would be created."""
+        home = os.path.realpath(os.path.expanduser("~"))  # as the working directory is
+        return places.find(base, home, self._read, self._pass_over)
+
+    def inside(self, directory: str) -> _File | None:
+        """Return the file in a data directory."""
+        return self._read(os.path.join(directory, IN_DATA_DIR))
+
+    def project(self, place: places.Place) -> _File | None:
+        """Return the ``atb.toml`` that the search for the board found."""
+        return None if place.settings is None else self._read(place.settings)
+
+    def own(self) -> _File | None:
+        """Return the user's own file."""
+        return self._read(own_file(self._environ))
+
+    def _read(self, path: str) -> _File | None:
+        """Return a file; ``None``, with a warning, if other users control it, and without one if it does not exist."""
+        if path not in self._files:
+            self._files[path] = None
+            if os.path.isfile(path) and not self._pass_over(path):
+                self._files[path] = _File(path)
+        return self._files[path]
+
+    def _pass_over(self, path: str) -> bool:
+        """Say whether a file that nobody named must not count; why, goes to ``passed_over``."""
+        reason = places.why_untrusted(path)
+        if reason is not None:
+            self.passed_over.append(f"{path} is ignored: {reason}")
+        return reason is not None
+
+
+def own_file(environ: Mapping[str, str]) -> str:
+    """Return the path of the user's own file, which applies to every board without a file of its own."""
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "agent-task-board", IN_DATA_DIR)
 
 
 def show(config: Config) -> dict[str, Any]:
-    """Return ``{"file": path or None, "values": {key: {"value", "source"}}}``; a secret is not told."""
-    told = {key: {"value": value, "source": source} for key, (value, source) in config.values.items()}
-    if told["hooks.webhook_secret"]["value"] is not None:
-        told["hooks.webhook_secret"]["value"] = HIDDEN
-    return {"file": config.file, "values": told}
+    """Return ``{"file": path or None, "values": {key: {"value", "source"}}}``, without the secret."""
+    values = {key: {"value": value, "source": source} for key, (value, source) in config.values.items()}
+    if values["hooks.webhook_secret"]["value"] is not None:
+        values["hooks.webhook_secret"]["value"] = HIDDEN
+    return {"file": config.file, "values": values}
 
 
-def init(path: str) -> str:
-    """Write a file with every key, each commented out at its default; return its absolute path.
+def hooks_warning(config: Config, environ: Mapping[str, str]) -> str | None:
+    """Return why hooks, or the webhook alone, are off; ``None`` if every configured target is on."""
+    values = {key: value for key, (value, _) in config.values.items()}
+    if environ.get("ATB_DELIVERY"):
+        return "hooks are off for commands that a hook runs"
+    if not values["hooks.enabled"]:
+        return "hooks are off: set enabled = true under [hooks]"
+    if values["hooks.webhook_url"] and not values["hooks.allow_network"]:
+        return "the webhook is off: set allow_network = true under [hooks]"
+    if config.settings.hooks is None:
+        return "hooks are on, but no targets are configured: set command or webhook_url under [hooks]"
+    return None
+
+
+def machine_zone() -> str | None:
+    """Return the IANA name of this machine's time zone; ``None`` if it cannot be told."""
+    names = [os.environ.get("TZ", "").lstrip(":")]
+    try:
+        with open("/etc/timezone", encoding="utf-8") as file:
+            names.append(file.read(_NAME).strip())
+    except (OSError, ValueError):
+        pass
+    names.append(os.path.realpath("/etc/localtime").partition("zoneinfo/")[2])
+    for name in filter(None, names):
+        try:
+            instants.load_zone(name)
+        except InvalidInput:
+            continue
+        return name
+    return None
+
+
+def init(path: str, *, timezone: str | None = None) -> str:
+    """Write a file with every key, commented out, at its default; return its absolute path.
+
+    ``timezone`` is written as a value that counts.
 
     Raises:
-        InvalidInput: there is something at ``path``, or no directory to put it into.
-        Unusable: the file cannot be written; nothing is left of it.
+        InvalidInput: ``path`` exists, or its directory does not.
+        Unusable: the file cannot be written; nothing of it is left behind.
     """
-    file, text = _absolute(_path(path, "path"), _working_directory()), template()
+    from .files import create_file
+
+    file, text = absolute(_path(path, "path"), working_directory()), template(timezone)
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = create_file(file)
     except FileExistsError:
-        hint = "Edit it, move it away, or name another path."
-        raise InvalidInput(f"{file}: is there already", hint=hint, file=file) from None
+        hint = "Edit it, rename it, or name another path."
+        raise InvalidInput(f"{file}: file exists", hint=hint, file=file) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise InvalidInput(f"{file}: there is no such directory", hint="Make it first.", file=file) from None
+        raise InvalidInput(f"{file}: no such directory", hint="Create the directory first.", file=file) from None
     except OSError as error:
         raise Unusable(f"{file}: {error.strerror}", file=file) from error
     try:
@@ -174,15 +296,15 @@ def init(path: str) -> str:
     return file
 
 
-def template() -> str:
-    """Return what ``init`` writes."""
+def template(timezone: str | None = None) -> str:
+    """Return the text of the file that ``init`` writes."""
     import tomli_w
 
     lines = [
-        "# Configuration of Agent Task Board; docs/configuration.md tells more.",
+        "# Configuration of Agent Task Board. docs/configuration.md explains every setting.",
         "#",
-        "# Every setting is here with its default, switched off by the # before it: take that away to change one.",
-        '# A length of time is text such as "90s", "15m", "1h30m", "2d", or a whole number of seconds.',
+        "# Every setting is listed with its default. To change one, remove the # before it and edit the value.",
+        '# A duration is a string such as "90s", "15m", "1h30m", "2d", or a whole number of seconds.',
     ]
     section = ""
     for key, (default, _, about) in KEYS.items():
@@ -193,58 +315,48 @@ def template() -> str:
         shown = _BLANKS.get(key, default)
         line = " ".join(tomli_w.dumps({name: shown}).split())  # tomli_w spreads a list over several lines
         lines += ["", f"# {about}", "#" + line.replace("[ ", "[").replace(", ]", "]")]
+        if key == "timezone" and timezone is not None:
+            lines.append(tomli_w.dumps({key: timezone}).strip())
     return "\n".join(lines) + "\n"
 
 
 # Paths and files
 
 
-def _working_directory() -> str:
-    """Return the working directory, or the empty text where it was deleted."""
+def working_directory() -> str:
+    """Return the working directory; empty if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
         return ""
 
 
-def _absolute(path: str, base: str) -> str:
-    """Return a path as seen from ``base``. A leading ``~`` is the home directory: no shell stands before a file."""
+def absolute(path: str, base: str) -> str:
+    """Return an absolute path; relative ones start at ``base``, and a leading ``~`` is the home directory."""
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
 
 
-def _nearest(directory: str) -> str | None:
-    """Return the nearest ``atb.toml`` upwards from a directory."""
-    while directory:
-        file = os.path.join(directory, NEAREST)
-        if os.path.isfile(file):
-            return file
-        parent = os.path.dirname(directory)
-        directory = parent if parent != directory else ""
-    return None
-
-
 def _is_private(directory: str) -> bool:
-    """Say whether a directory lets nobody but its owner in, as those that the board makes."""
+    """Say whether only its owner can enter a directory, as with those that the board creates."""
     try:
         return os.stat(directory).st_mode & 0o077 == 0
     except OSError:
         return False
 
 
-def _read(file: str) -> tuple[bytes, bool]:
-    """Return what is in a file, and whether this user owns it; unknown, where the platform cannot tell, is no."""
+def _read(file: str) -> bytes:
+    """Return the content of a file, as far as it is not too large."""
     try:
         with open(file, "rb") as source:
-            owner = os.fstat(source.fileno()).st_uid
-            return source.read(_SIZE + 1), hasattr(os, "getuid") and owner == os.getuid()
+            return source.read(_SIZE + 1)
     except FileNotFoundError:
-        hint = "Name a file that exists, with --config or ATB_CONFIG, or name none."
-        raise InvalidInput(f"{file}: there is no such configuration file", hint=hint, file=file) from None
+        hint = "Name an existing file with --config or ATB_CONFIG, or name none."
+        raise InvalidInput(f"{file}: no such file", hint=hint, file=file) from None
     except PermissionError as error:
-        hint = "Check who owns the file, or name another one with --config."
-        raise Unusable(f"{file}: the configuration may not be read", hint=hint, file=file) from error
+        hint = "Check the owner and the permissions of the file, or name another one with --config."
+        raise Unusable(f"{file}: cannot be read: permission denied", hint=hint, file=file) from error
     except OSError as error:
-        hint = "Name a file that can be read, with --config or ATB_CONFIG."
+        hint = "Name a readable file with --config or ATB_CONFIG."
         raise InvalidInput(f"{file}: {error.strerror}", hint=hint, file=file) from error
 
 
@@ -252,28 +364,28 @@ def _parse(raw: bytes, file: str) -> dict[str, Any]:
     import tomllib
 
     if len(raw) > _SIZE:
-        raise InvalidInput(f"{file}: is larger than {_SIZE:,} bytes", hint=_CORRECT, file=file)
+        raise InvalidInput(f"{file}: too large (limit {_SIZE:,} bytes)", hint=_CORRECT, file=file)
     try:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file}: is not UTF-8 at byte {error.start}", hint=_CORRECT, file=file) from None
-    except (ValueError, RecursionError) as error:  # ValueError: tomllib's own, and integers of thousands of digits
-        raise InvalidInput(f"{file}: is not TOML: {error}", hint=_CORRECT, file=file) from None
+        raise InvalidInput(f"{file}: not UTF-8 at byte {error.start}", hint=_CORRECT, file=file) from None
+    except (ValueError, RecursionError) as error:  # ValueError: from tomllib, and for integers of thousands of digits
+        raise InvalidInput(f"{file}: not TOML: {error}", hint=_CORRECT, file=file) from None
 
 
 # Keys and values
 
 
 def _check(document: dict[str, Any], file: str) -> dict[str, object]:
-    """Return the values of a document by dotted key, each as its key allows."""
+    """Return the checked values of a document by dotted key."""
     flat: dict[str, object] = {}
     for name, value in document.items():
         if name in _SECTIONS and isinstance(value, dict):
             flat.update((f"{name}.{inner}", item) for inner, item in value.items())
         elif name in _SECTIONS:
-            hint = f"Write [{name}] on a line of its own, and its keys below it."
+            hint = f"Write [{name}] on a line of its own, with its keys below it."
             raise InvalidInput(f"{file}: {name}: must be a table", hint=hint, file=file, key=name)
-        elif "." in name:  # a quoted name such as "serve.port" is not that key
+        elif "." in name:  # "serve.port" in quotes is another key than port under [serve]
             raise _unknown(name, file)
         else:
             flat[name] = value
@@ -290,17 +402,17 @@ def _check(document: dict[str, Any], file: str) -> dict[str, object]:
 
 
 def _unknown(key: str, file: str) -> InvalidInput:
-    from difflib import get_close_matches
-
     last = key.rpartition(".")[2]
-    near = [known for known in KEYS if known.rpartition(".")[2] == last] or get_close_matches(key, KEYS, 1)
-    hint = f"Did you mean {near[0]}?" if near else "`atb config show` lists the keys that there are."
+    in_section = next((known for known in KEYS if known.rpartition(".")[2] == last), key)
+    hint = inputs.did_you_mean(in_section, KEYS) or "`atb config show` lists all keys."
     return InvalidInput(f"{file}: unknown key {key[:100]!r}", hint=hint, file=file, key=key[:100])
 
 
 def _settings(values: dict[str, tuple[Any, str]]) -> Settings:
     def length(key: str) -> int:
-        return instants.parse_length(values[key][0], field=key, high=_WAIT)
+        return instants.parse_length(
+            values[key][0], field=key, high=AGE_HIGH
+        )  # each key's own limit was checked before
 
     return Settings(
         timezone=values["timezone"][0],
@@ -310,18 +422,13 @@ def _settings(values: dict[str, tuple[Any, str]]) -> Settings:
         backoff_cap=length("backoff_cap"),
         busy_timeout=length("busy_timeout"),
         catch_up=values["catch_up"][0],
-        archive_after=_age_of(values),
+        archive_after=None if values["archive_after"][0] is None else length("archive_after"),
         hooks=_hooks(values),
     )
 
 
-def _age_of(values: dict[str, tuple[Any, str]]) -> int | None:
-    age = values["archive_after"][0]
-    return None if age is None else instants.parse_length(age, field="archive_after", high=_AGE)
-
-
 def _hooks(values: dict[str, tuple[Any, str]]) -> Hooks | None:
-    """Return who is told of what, if hooks are on and there is somebody to tell."""
+    """Return the configured targets and events; ``None`` if hooks are off or there is no target."""
     given = {key.removeprefix("hooks."): value for key, (value, _) in values.items() if key.startswith("hooks.")}
     webhook = given["webhook_url"] if given["allow_network"] else None
     if not given["enabled"] or not (given["command"] or webhook):
@@ -340,16 +447,16 @@ def _zone(value: object, key: str) -> str:
 
 
 def _length(low: int, high: int) -> Check:
-    """Return a check that gives back text which reads as exactly the same length."""
+    """Return a check for a duration; the check returns a short text for exactly the same duration."""
 
     def check(value: object, key: str) -> str:
-        if not isinstance(value, str):  # parse_length would take fractions, and integers too long to print
+        if not isinstance(value, str):  # parse_length accepts fractions, and integers too long to print
             if isinstance(value, float):
                 hint = 'Write whole seconds, or a length such as "90s" or "1m30s".'
                 raise InvalidInput(f"{key}: not a whole number of seconds: {value}", hint=hint)
             value = inputs.integer(value, key, low // instants.SECOND, high // instants.SECOND)
         length = instants.parse_length(value, field=key, low=low, high=high)
-        short = instants.format_length(length)  # two units at most: it may leave something out
+        short = instants.format_length(length)  # at most two units: it may be incomplete
         if instants.parse_length(short, field=key, high=high) == length:
             return short
         return f"{length // instants.SECOND}s"
@@ -364,8 +471,8 @@ def _whole(low: int, high: int) -> Check:
 def _host(value: object, key: str) -> str:
     host = inputs.line(value, key, inputs.KEY)
     if any(character in host for character in "/@ "):
-        hint = "Write no scheme and no path, such as board.example."
-        raise InvalidInput(f"{key}: {host[:60]!r} is not the name or address of a host", hint=hint)
+        hint = "Write a name or an address without scheme and path, such as board.example."
+        raise InvalidInput(f"{key}: not a host: {host[:60]!r}", hint=hint)
     return host
 
 
@@ -378,12 +485,12 @@ def _argv(value: object, key: str) -> list[str] | None:
     return [inputs.text(item, key, inputs.TEXT, required=not place) for place, item in enumerate(items)] or None
 
 
-def _reached(value: object, key: str) -> list[str]:
-    return [inputs.one_of(item, key, TOLD) for item in _items(value, key)]
+def _events(value: object, key: str) -> list[str]:
+    return [inputs.one_of(item, key, HOOK_EVENTS) for item in _items(value, key)]
 
 
 def _age(value: object, key: str) -> str | None:
-    return None if value == "" else _length(0, _AGE)(value, key)  # type: ignore[return-value]
+    return None if value == "" else _length(0, AGE_HIGH)(value, key)  # type: ignore[return-value]
 
 
 def _items(value: object, key: str) -> list[object]:
@@ -396,13 +503,13 @@ def _url(value: object, key: str) -> str | None:
     if value == "":
         return None
     url = inputs.line(value, key, inputs.PATH)
-    import re  # not urllib, which would cost every command its time; argparse and json have loaded this one
+    import re  # not urllib, which would slow down every command; argparse and json have loaded re
 
     if not re.match("https?://", url, re.IGNORECASE):
-        raise InvalidInput(f"{key}: must begin with http:// or https://")
+        raise InvalidInput(f"{key}: not an http:// or https:// URL")
     if not re.fullmatch(_ADDRESS, url, re.IGNORECASE):
-        hint = "Write the host, the port if it is another, and a path of ASCII characters; no name, password or #."
-        raise InvalidInput(f"{key}: is not an address that can be called", hint=hint)
+        hint = "Write host, optional port and path in ASCII characters, without user name, password or #."
+        raise InvalidInput(f"{key}: not a usable URL", hint=hint)
     return url
 
 
@@ -414,62 +521,62 @@ KEYS: dict[str, tuple[object, Check, str]] = {
     "data_dir": (
         "./data",
         _path,
-        "Directory of the board, relative to this file. Does not count in the data directory's own config.toml.",
+        "The data directory, relative to this file. Ignored in the data directory's own config.toml.",
     ),
     "timezone": (
         "Asia/Shanghai",
         _zone,
-        "Time zone (IANA name) of dates and times without an offset, of schedules and of the browser board.",
+        "The time zone (an IANA name) for dates and times without an offset, for schedules and for the browser board.",
     ),
     "lease": (
         "15m",
-        _length(instants.SECOND, 7 * instants.DAY),
-        "How long a claim holds a task unless it asks for another length; a length of time, 1s to 7d.",
+        _length(LEASE_LOW, LEASE_HIGH),
+        "How long a claim holds a task, unless the claim asks for another length; a duration, 1s to 7d.",
     ),
     "max_attempts": (
         3,
         _whole(1, inputs.MAX_ATTEMPTS),
-        "How many attempts a task gets unless it says otherwise; a number, 1 to 1000.",
+        "How many attempts a task gets, unless the task says otherwise; a number, 1 to 1000.",
     ),
     "backoff_base": (
         "30s",
-        _length(0, _WAIT),
-        "Wait after a first failed attempt, doubled after each further one; a length of time, 0s to 366d.",
+        _length(0, WAIT_HIGH),
+        "The wait after the first failed attempt; doubled after each further failure; a duration, 0s to 366d.",
     ),
     "backoff_cap": (
         "1d",
-        _length(0, _WAIT),
-        "Longest wait after a failed attempt; a length of time, 0s to 366d.",
+        _length(0, WAIT_HIGH),
+        "The longest such wait; a duration, 0s to 366d.",
     ),
     "busy_timeout": (
         "10s",
         _length(0, instants.HOUR),
-        "How long to wait for the board while others write, before giving up; a length of time, 0s to 1h.",
+        "How long a command waits for other writers before it answers busy; a duration, 0s to 1h.",
     ),
     "catch_up": (
         10,
         _whole(1, 1_000),
-        "How many missed runs of one schedule a single tick makes up for; a number, 1 to 1000.",
+        "How many missed occurrences of one schedule a single tick creates; a number, 1 to 1000.",
     ),
     "archive_after": (
         None,
         _age,
-        "Age at which a tick archives finished tasks, such as 90d; 0s to 36600d; empty: never.",
+        'The age at which a tick archives finished tasks, such as 90d; a duration, 0s to 36600d; "" means never.',
     ),
     "serve.host": (
         "127.0.0.1",
         _host,
-        "Address that the server listens on.",
+        "The address the server listens on.",
     ),
     "serve.port": (
         8765,
         _whole(0, 65_535),
-        "Port that the server listens on, 0 to 65535; 0 takes any free one.",
+        "The port the server listens on; a number, 0 to 65535; 0 means any free port.",
     ),
     "serve.allow_hosts": (
         [],
         _hosts,
-        'Further hosts under which browsers may reach the server, such as ["board.example", "box.example:8443"].',
+        'Additional hosts the server answers for, such as ["board.example", "box.example:8443"].',
     ),
     "serve.read_only": (
         False,
@@ -479,35 +586,35 @@ KEYS: dict[str, tuple[object, Check, str]] = {
     "hooks.enabled": (
         False,
         inputs.boolean,
-        "true: tell a program or an address of yours when a task gets somewhere.",
+        "true: notify a command or webhook when a task changes state.",
     ),
     "hooks.command": (
         None,
         _argv,
-        'Program and its arguments, started without a shell, such as ["/usr/bin/logger", "-t", "board"].',
+        'The program and its arguments, started without a shell, such as ["/usr/bin/logger", "-t", "board"].',
     ),
     "hooks.events": (
         ["done"],
-        _reached,
-        'What to tell of: a task that gets "done", "failed", "cancelled", to "review"; "expired", "commented".',
+        _events,
+        'The events to notify about: "done", "review", "failed", "cancelled", "expired", "commented".',
     ),
     "hooks.webhook_url": (
         None,
         _url,
-        "Address to send the task to, http:// or https://; it needs allow_network.",
+        "The URL that tasks are sent to, http:// or https://; requires allow_network.",
     ),
     "hooks.webhook_secret": (
         None,
         _secret,
-        "Secret that signs what is sent to the address, up to 200 characters; never shown.",
+        "The secret that signs webhook messages, up to 200 characters; never shown.",
     ),
     "hooks.allow_network": (
         False,
         inputs.boolean,
-        "true: the address may be called.",
+        "Must be true for the webhook to be called.",
     ),
 }
-"""Every key: its default, its check, and its line in the file that ``init`` writes."""
+"""Every key: its default, its check, and its comment in the file that ``init`` writes."""
 
 _BLANKS: dict[str, object] = {
     "archive_after": "",
@@ -515,12 +622,12 @@ _BLANKS: dict[str, object] = {
     "hooks.webhook_url": "",
     "hooks.webhook_secret": "",
 }
-"""How a file says "none": TOML has no null."""
+"""What a file has for ``None``, since TOML has no null."""
 
 _NOTES = {
     "hooks": (
-        "# Counts only in a file named by --config or ATB_CONFIG, or in your own config.toml in the data directory,",
-        "# never in an atb.toml that is merely found.",
+        "# Applies only in a file named by --config or ATB_CONFIG, or in your own config.toml in the data directory.",
+        "# Ignored in an atb.toml that was found by searching.",
     )
 }
-"""What the file says about a section."""
+"""The comment at the top of a section."""

@@ -1,24 +1,25 @@
 """Every refusal that the board can give: its code, exit code, HTTP status and hint.
 
-One class a refusal. The docstring of a class is its sentence in ``docs/errors.md``.
-Callers tell refusals apart by ``code``, never by message.
+One class per refusal. The docstring of a class is its sentence in ``docs/errors.md``. Callers branch on ``code``, never
+on the message.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
 class BoardError(Exception):
-    """A bug: something that the board did not foresee."""
+    """A bug in the board."""
 
     code = "internal"
     exit_code = 1
     http_status: int | None = 500
-    """``None``: this refusal never travels over HTTP."""
-    hint = "This is a fault of the board itself; please report it with the command that led to it."
+    """``None``: not used over HTTP."""
+    hint = "This is a bug in the board. Report it with the command that caused it."
 
     def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
         super().__init__(message)
@@ -33,7 +34,7 @@ class BoardError(Exception):
 
 
 class InvalidInput(BoardError):
-    """The call is malformed: a value out of range, an unknown option, verb or field, a malformed or ambiguous id."""
+    """The call is invalid: a value out of range, an unknown option, verb or field, a malformed or ambiguous id."""
 
     code = "invalid_input"
     exit_code = 2
@@ -42,52 +43,52 @@ class InvalidInput(BoardError):
 
 
 class NotFound(BoardError):
-    """There is no such task or route, or no board yet that could hold a task."""
+    """No such task, schedule, delivery or route, or no board where the call needs one."""
 
     code = "not_found"
     exit_code = 3
     http_status = 404
-    hint = "List the tasks to find the id; if it should be there, this may be another board than the one you mean."
+    hint = "List the tasks to find the id. If the task should exist, check that this is the right board."
 
 
 class Conflict(BoardError):
-    """The state is not the expected one; ``details.reason`` says which expectation failed."""
+    """The task is not in the expected state; ``details.reason`` says what differs."""
 
     code = "conflict"
     exit_code = 4
     http_status = 409
-    hint = "Read the task again, or choose another one; repeating the same call will not help."
+    hint = "Read the task again, or choose another one. Repeating the same call does not help."
 
 
 class LeaseLost(BoardError):
-    """The token is wrong, expired, spent or replaced: the caller no longer holds the task."""
+    """The token is wrong, expired, used up or replaced: the caller does not hold the task."""
 
     code = "lease_lost"
     exit_code = 5
     http_status = 409
-    hint = "Stop working on this task: its lease is not yours any more. Claim again to go on."
+    hint = "Stop working on this task: you no longer hold its lease. Claim another task to continue."
 
 
 class NotPermitted(BoardError):
-    """The caller may not do this: it is for people, the server is read-only, or a page of another origin asks."""
+    """The caller may not do this: it is for people only, the server is read-only, or the request is cross-origin."""
 
     code = "not_permitted"
     exit_code = 6
     http_status = 403
-    hint = "Ask a person to do it."
+    hint = "Ask a person to do this."
 
 
 class Busy(BoardError):
-    """No write lock could be had within the busy timeout; nothing was changed."""
+    """The board stayed locked for the whole busy timeout; nothing was changed."""
 
     code = "busy"
     exit_code = 7
     http_status = 503
-    hint = "Make the same call again in a moment; it changed nothing."
+    hint = "Repeat the same call in a moment."
 
 
 class Unusable(BoardError):
-    """The board cannot be used (not a board, newer schema, damaged, full disk, no permission); nothing was changed."""
+    """The board cannot be used: not a board, newer schema, damaged, disk full, no permission; nothing was changed."""
 
     code = "unusable"
     exit_code = 8
@@ -96,7 +97,7 @@ class Unusable(BoardError):
 
 
 class Empty(BoardError):
-    """Nothing was ready: only `claim --fail-empty` says so with an exit code of its own."""
+    """No task is ready; only `claim --fail-empty` is refused with this code."""
 
     code = "empty"
     exit_code = 9
@@ -115,3 +116,16 @@ REFUSALS: tuple[type[BoardError], ...] = (
     Unusable,
     Empty,
 )
+
+
+def no_board(path: str, looked: Sequence[str] = ()) -> NotFound:
+    """Return the refusal of a call that needs a board where there is none.
+
+    ``path`` is that of its file; ``looked`` names the places where a search for the project's board looked.
+    """
+    hint = "Create a board with `atb init`, or name one with --data-dir or ATB_DATA_DIR."
+    if looked:
+        return NotFound(
+            "no board found", hint=f"{hint} Looked for: {', '.join(looked)}.", path=path, looked=list(looked)
+        )
+    return NotFound(f"there is no board at {path}", hint=hint, path=path)

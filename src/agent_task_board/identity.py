@@ -1,4 +1,4 @@
-"""Who is calling: the actor that an event names, and whether it is an agent or a person."""
+"""Who is calling: the actor named in events, and whether it is an agent or a person."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Actor:
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> Actor:
-    """Return who this process speaks for: ``ATB_AGENT`` makes it an agent, else ``ATB_ACTOR`` or the login name."""
+    """Return the actor of this process: the agent ``ATB_AGENT`` if it is set, else the person."""
     agent = environ.get("ATB_AGENT")
     if agent:
         return Actor(inputs.agent_name(agent, "ATB_AGENT"), AGENT)
@@ -35,13 +35,13 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Actor:
 
 
 def person(environ: Mapping[str, str] = os.environ) -> Actor:
-    """Return the person whose process this is: ``ATB_ACTOR`` or the login name."""
+    """Return the person who runs this process: ``ATB_ACTOR``, else the login name."""
     actor = environ.get("ATB_ACTOR")
     return Actor(inputs.actor_name(actor, "ATB_ACTOR") if actor else _login_name(environ), HUMAN)
 
 
 def _login_name(environ: Mapping[str, str]) -> str:
-    """Do as ``getpass.getuser()`` does, without its imports; a name that cannot be had or used is ``unknown``."""
+    """Return what ``getpass.getuser()`` returns, without its imports; ``unknown`` if there is no usable name."""
     name = next(filter(None, (environ.get(key) for key in ("LOGNAME", "USER", "LNAME", "USERNAME"))), None)
     try:
         if name is None:

@@ -1,7 +1,7 @@
-"""What may come in: the limits of every field, and the one strict reader of JSON.
+"""Check input: the limits of every field, and the one strict JSON reader.
 
-Every function returns the value in the form that is stored, or raises ``InvalidInput`` with the field's name in
-the message and in ``details.field``. Callers pass the name under which their own callers know the field.
+Every function returns the value in its stored form, or raises ``InvalidInput`` with the field's name in the message and
+in ``details.field``. Callers pass the field's name as their own callers know it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,24 @@ VALUES = 20_000_000
 PRIORITY = 1_000_000
 MAX_ATTEMPTS = 1_000
 BOARD = "system"
-"""The name under which the board itself acts, as when a lease runs out."""
+"""The actor of what the board does by itself, such as expiring a lease."""
 NOBODY = "none"
-"""The reserved name: it stands for no agent at all wherever an assignee may be given."""
+"""The reserved name that means "no agent" wherever an assignee can be given."""
 CALLER = "me"
-"""The reserved name: it stands for the caller wherever an agent is named."""
+"""The reserved name that means the caller wherever an agent is named."""
+
+CLOSE = 0.85
+"""The similarity of a misspelt name: ``update_task`` is no misspelt ``create_task``."""
 
 _INT64 = 2**63
+_DIGITS = 18
+"""Digits that always fit into 64 bits."""
+_IGNORABLE = (
+    ("\u034f", "\u034f"), ("\u115f", "\u1160"), ("\u17b4", "\u17b5"), ("\u180b", "\u180f"), ("\u2065", "\u2065"),
+    ("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"), ("\ufff0", "\ufff8"),
+    ("\U000e0000", "\U000e0fff"),
+)  # fmt: skip
+"""First and last of each range that Unicode calls default-ignorable, beyond the format characters (Cf)."""
 
 
 def _refuse(field: str, what: str, hint: str | None = None) -> InvalidInput:
@@ -48,7 +59,7 @@ def _refuse(field: str, what: str, hint: str | None = None) -> InvalidInput:
 
 
 def text(value: object, field: str, limit: int, *, required: bool = False) -> str:
-    """Return free text of at most ``limit`` characters; line breaks are welcome, NUL is not."""
+    """Return free text of at most ``limit`` characters; it may have line breaks, but no NUL."""
     if not isinstance(value, str):
         raise _refuse(field, f"must be text, not {_kind(value)}")
     if len(value) > limit:
@@ -56,14 +67,14 @@ def text(value: object, field: str, limit: int, *, required: bool = False) -> st
     if "\x00" in value:
         raise _refuse(field, "must not contain a NUL character")
     if not _is_unicode(value):
-        raise _refuse(field, "must be valid Unicode; it has a lone surrogate, or bytes that are not UTF-8")
+        raise _refuse(field, "not valid Unicode: it has a lone surrogate, or bytes that are not UTF-8")
     if required and not value.strip():
         raise _refuse(field, "must not be empty")
     return value
 
 
 def line(value: object, field: str, limit: int) -> str:
-    """Return one line of text, not empty and without control characters."""
+    """Return one line of text; it is not empty and has no control characters."""
     checked = text(value, field, limit, required=True)
     if not checked.isprintable() and any(char < " " or "\x7f" <= char <= "\x9f" for char in checked):
         raise _refuse(field, "must not contain control characters or line breaks")
@@ -71,52 +82,85 @@ def line(value: object, field: str, limit: int) -> str:
 
 
 def title(value: object, field: str) -> str:
-    """Return the title of a task, without surrounding spaces."""
+    """Return a task's title without surrounding spaces."""
     return line(value.strip() if isinstance(value, str) else value, field, TITLE)
 
 
 def note(value: object) -> str | None:
-    """Return the note that goes with a verb; the empty text is none."""
+    """Return the note of a verb; an empty text means no note."""
     return None if value is None or value == "" else text(value, "note", TEXT)
 
 
 def name(value: object, field: str) -> str:
-    """Return the name of an agent, an actor or a queue, without surrounding spaces."""
+    """Return the name of an agent, actor or queue without surrounding spaces."""
     return line(value.strip() if isinstance(value, str) else value, field, NAME)
 
 
-def agent_name(value: object, field: str) -> str:
-    """Return an agent's name; ``none`` and ``me`` are reserved."""
+def visible(value: str, field: str) -> str:
+    """Return a new name, tag or queue, in which nothing is invisible: two that look alike are then spelled alike.
+
+    Boards of older versions may hold others: whatever finds or keeps a name that exists takes it as it is.
+    """
+    if not value.isascii():
+        from unicodedata import category  # half a megabyte that plain names do not pay for
+
+        for char in value:
+            if category(char) == "Cf" or any(low <= char <= high for low, high in _IGNORABLE):
+                raise _refuse(field, f"must not contain invisible characters (U+{ord(char):04X})")
+    return value
+
+
+def name_key(name: str) -> str:
+    """Return the form in which two names are compared: NFC and ``casefold()``."""
+    if name.isascii():
+        return name.casefold()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+def agent_name(value: object, field: str, *, old: bool = False) -> str:
+    """Return an agent's name; ``none`` and ``me`` are reserved. With ``old``, it may be one of an older board."""
     checked = name(value, field)
     if checked.casefold() == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
     if checked.casefold() == CALLER:
         raise _refuse(field, f'"{CALLER}" is reserved: it means the caller')
-    return checked
+    return checked if old else visible(checked, field)
 
 
 def actor_name(value: object, field: str) -> str:
-    """Return the name of whoever acts; those that stand for nobody and for the board itself are reserved."""
-    checked = name(value, field)
+    """Return an actor's name; ``none``, ``me`` and ``system`` are reserved."""
+    checked = visible(name(value, field), field)
     if checked.casefold() in (NOBODY, CALLER, BOARD):
         raise _refuse(field, f'"{checked}" is reserved')
     return checked
 
 
-def assignee(value: object, field: str) -> str | None:
-    """Return an agent's name, or ``None`` for nobody: ``None``, the empty text and ``none`` say so."""
+def assignee(value: object, field: str, *, old: bool = False) -> str | None:
+    """Return an agent's name, or ``None`` if the value is ``None``, empty or ``none``."""
     if value is None or value == "" or (isinstance(value, str) and value.strip().casefold() == NOBODY):
         return None
-    return agent_name(value, field)
+    return agent_name(value, field, old=old)
+
+
+def queue_name(value: object, field: str) -> str:
+    """Return the name of a queue that a task is put into."""
+    return visible(name(value, field), field)
 
 
 def tags(values: object, field: str = "tags") -> list[str]:
-    """Return tags in the order given, each once."""
+    """Return tags in the given order, without duplicates."""
     return _each_once(values, field, TAGS, lambda value: line(value, field, TAG))
 
 
+def new_tags(values: object, field: str = "tags") -> list[str]:
+    """Return tags that a task is given, in the order given, each once."""
+    return [visible(tag, field) for tag in tags(values, field)]
+
+
 def artifacts(values: object, field: str = "artifacts") -> list[str]:
-    """Return paths of artifacts in the order given, each once."""
+    """Return paths of artifacts in the given order, without duplicates."""
     return _each_once(values, field, ARTIFACTS, lambda value: line(value, field, PATH))
 
 
@@ -129,28 +173,39 @@ def _each_once(values: object, field: str, limit: int, check: Any) -> list[str]:
 
 
 def queues(values: object, field: str = "queue") -> list[str]:
-    """Return names of queues in the order given, each once."""
+    """Return names of queues in the given order, without duplicates."""
     return _each_once(values, field, QUEUES, lambda value: name(value, field))
 
 
 def reference(value: object, field: str) -> str:
-    """Return what names a task, in capitals; whether there is such a task is another question."""
+    """Return a task reference (an id or its ending) in capitals; it may name no task."""
     return line(value, field, NAME).strip().upper()
 
 
 def references(values: object, field: str) -> list[str]:
-    """Return what names several tasks, each once."""
+    """Return task references in the given order, without duplicates."""
     return _each_once(values, field, DEPENDENCIES, lambda value: reference(value, field))
 
 
 def integer(value: object, field: str, low: int, high: int) -> int:
-    """Return a whole number between ``low`` and ``high``, both included."""
+    """Return a whole number from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise _refuse(field, f"must be a whole number, not {_kind(value)}")
     if not low <= value <= high:
-        shown = f"{value:,}" if abs(value) < 10**18 else "a number that large"
+        shown = f"{value:,}" if abs(value) < 10**18 else "a number of more than 18 digits"
         raise _refuse(field, f"out of range: {shown} (allowed {low:,} to {high:,})")
     return value
+
+
+def whole_number(value: str, field: str) -> int:
+    """Return the integer that a text spells: ASCII digits, at most 18, with a minus sign or without.
+
+    ``int()`` would also accept ``1_000``, ``+1``, surrounding spaces and digits of other scripts.
+    """
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        raise _refuse(field, f"not a whole number: {value[:60]!r}")
+    return int(value)
 
 
 def version(value: object, field: str) -> int:
@@ -169,33 +224,33 @@ def priority(value: object, field: str) -> int:
 
 
 def at_most(count: int, field: str, limit: int) -> int:
-    """Return a count of entries if it does not exceed the limit."""
+    """Return a number of entries if it does not exceed the limit."""
     if count > limit:
         raise _refuse(field, f"too many entries: {count:,} (limit {limit:,})")
     return count
 
 
 def boolean(value: object, field: str) -> bool:
-    """Return ``True`` or ``False``; nothing else stands for them."""
+    """Return ``True`` or ``False``; no other value is accepted."""
     if not isinstance(value, bool):
         raise _refuse(field, f"must be true or false, not {_kind(value)}")
     return value
 
 
 def key(value: object, field: str) -> str | None:
-    """Return a dedupe key or a request id; the empty text is none."""
+    """Return a dedupe key or a request id; an empty text means none."""
     return None if value is None or value == "" else line(value, field, KEY)
 
 
 def parameters(value: object, field: str = "params") -> str:
-    """Return a JSON object as the text that is stored."""
+    """Return a JSON object as stored text."""
     if not isinstance(value, dict):
         raise _refuse(field, f"must be a JSON object, not {_kind(value)}")
     return json_text(value, field)
 
 
 def json_text(value: object, field: str) -> str:
-    """Return any JSON value as the text that is stored: compact, at most 1 MiB and 100 levels deep."""
+    """Return any JSON value as stored text: compact, at most 1 MiB, at most 100 levels deep."""
     check_json(value, field)
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     size = len(encoded.encode())
@@ -205,11 +260,11 @@ def json_text(value: object, field: str) -> str:
 
 
 def check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
-    """Refuse what JSON or SQLite cannot hold. Walks level by level, so that depth costs no recursion."""
+    """Refuse what JSON or SQLite cannot store. Walks level by level, so that depth needs no recursion."""
     level: list[object] = [value]
     depth = 0
     while level:
-        if len(level) > VALUES:  # a Python structure that shares its parts unfolds without end
+        if len(level) > VALUES:  # shared parts of a Python structure can multiply without end
             raise _refuse(field, f"too many values (limit {VALUES:,})")
         depth += any(isinstance(item, (dict, list, tuple)) for item in level)
         if depth > limit:
@@ -237,16 +292,16 @@ def check_json(value: object, field: str, limit: int = JSON_DEPTH) -> None:
             elif isinstance(item, _Unfit):
                 raise _refuse(field, item.what, item.hint)
             else:
-                raise _refuse(field, f"has a value that JSON cannot hold ({type(item).__name__})")
+                raise _refuse(field, f"has a value that JSON cannot represent: {type(item).__name__}")
         level = below
 
 
 def parse_json(source: str, field: str, *, depth: int = JSON_DEPTH) -> Any:
-    """Read JSON as strictly as the standard allows, nested ``depth`` levels at most.
+    """Read JSON strictly, nested at most ``depth`` levels.
 
     Raises:
-        InvalidInput: malformed, ``NaN`` or ``Infinity``, a key twice in one object, a lone surrogate,
-            an integer beyond 64 bits, or nested too deep.
+        InvalidInput: malformed, ``NaN`` or ``Infinity``, a repeated key in an object, a lone surrogate, an integer
+            beyond 64 bits, or nested too deep.
     """
     value = _loads(source, field)
     check_json(value, field, depth)
@@ -254,10 +309,10 @@ def parse_json(source: str, field: str, *, depth: int = JSON_DEPTH) -> Any:
 
 
 def parse_object(source: str, field: str) -> dict[str, Any]:
-    """Read a JSON object as strictly, and refuse what is wrong with a value under the name that it has there.
+    """Read a JSON object strictly; a refusal names the key whose value is wrong.
 
     Raises:
-        InvalidInput: as ``parse_json``, or no object.
+        InvalidInput: as ``parse_json``, or not an object.
     """
     value = _loads(source, field)
     if isinstance(value, _Unfit):
@@ -272,7 +327,7 @@ def parse_object(source: str, field: str) -> dict[str, Any]:
 
 
 class _Unfit:
-    """Stands in a value for what JSON allows no program to write."""
+    """Takes the place of a part that JSON does not allow, until ``check_json`` refuses it with the field's name."""
 
     __slots__ = ("hint", "what")
 
@@ -281,42 +336,73 @@ class _Unfit:
         self.hint = hint
 
 
-def _loads(source: str, field: str) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> Any:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            seen: set[str] = set()
-            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            return _Unfit(f"has the key {twice[:60]!r} twice in one object")
+class RepeatedKey(ValueError):
+    """A JSON object has a key more than once."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"repeated key in an object: {key[:60]!r}")
+        self.key = key
+
+
+def json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these members: the ``object_pairs_hook`` of every JSON reader of the board.
+
+    Raises:
+        RepeatedKey: a key occurs more than once.
+    """
+    found = dict(pairs)
+    if len(found) == len(pairs):
         return found
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise RepeatedKey(name)
+        seen.add(name)
+    raise AssertionError
+
+
+def _loads(source: str, field: str) -> Any:
+    def members(pairs: list[tuple[str, Any]]) -> Any:
+        try:
+            return json_object(pairs)
+        except RepeatedKey as error:
+            return _Unfit(f"has a repeated key in an object: {error.key[:60]!r}")
 
     def constant(word: str) -> Any:
         return _Unfit(f"has {word}, which is not JSON")
 
     def whole(digits: str) -> Any:
-        if len(digits) > 20:  # int() itself refuses thousands of digits, with an error of its own
+        if len(digits) > 20:  # int() refuses thousands of digits with an error of its own
             return _Unfit("has an integer beyond 64 bits", "Send such a number as text.")
         return int(digits)
 
     try:
-        return json.loads(source, object_pairs_hook=once, parse_constant=constant, parse_int=whole)
+        return json.loads(source, object_pairs_hook=members, parse_constant=constant, parse_int=whole)
     except RecursionError:
         raise _refuse(field, f"nested too deep (limit {JSON_DEPTH} levels)") from None
     except ValueError as error:
-        raise _refuse(field, f"is not JSON: {error}") from None
+        raise _refuse(field, f"not JSON: {error}") from None
 
 
 def one_of(value: object, field: str, allowed: Iterable[str]) -> str:
-    """Return ``value`` if it is one of the words allowed."""
+    """Return ``value`` if it is one of the allowed words."""
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         shown = repr(value[:60]) if isinstance(value, str) else _kind(value)
-        raise _refuse(field, f"{shown} is not one of: {', '.join(words)}")
+        raise _refuse(field, f"not allowed: {shown} (allowed: {', '.join(words)})")
     return value
 
 
+def did_you_mean(word: str, known: Iterable[str], *, similarity: float = 0.6) -> str:
+    """Return the hint that names the most similar of the known words; empty if none is similar (0 to 1) enough."""
+    from difflib import get_close_matches  # only a refused call needs it
+
+    near = get_close_matches(word[:60], list(known), n=1, cutoff=similarity)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
 def _is_unicode(value: str) -> bool:
-    """Say whether a text can be written as UTF-8: a lone surrogate cannot."""
+    """Say whether a text can be encoded as UTF-8; one with a lone surrogate cannot."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""The words of the lifecycle, and the typed rows that the board gives out.
+"""The words of the lifecycle, and the typed objects that the board returns.
 
-The classes are plain ones with ``__slots__``: dataclasses and enum would cost every command several milliseconds.
+The classes are plain and have ``__slots__``: dataclasses and enum would cost every command several milliseconds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, NotRequired, TypedDict
 
     TaskRow = dict[str, Any]
-    """A row of ``task`` as it is stored: the columns that ``board/rows.py`` names."""
+    """A row of ``task`` as stored; ``board/rows.py`` lists the columns."""
 
     class Event(TypedDict):
         """One row of the append-only history."""
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
         data: dict[str, Any]
 
     class EventPage(TypedDict):
-        """Some events, and the number to go on after."""
+        """Some events, and the cursor of the next page."""
 
         events: list[Event]
         next: int
 
     class Attempt(TypedDict):
-        """One claim up to its ending; an open one has no outcome."""
+        """One claim and how it ended; the current attempt has no outcome."""
 
         number: int
         agent: str
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
         result: Any
 
     class Link(TypedDict):
-        """A task at the other end of a dependency."""
+        """The task at the other end of a dependency."""
 
         id: str
         title: str
         status: str
 
     class TaskDetails(TypedDict):
-        """A task and what belongs to it."""
+        """A task with its attempts, dependencies and comments."""
 
         task: dict[str, Any]
         attempts: list[Attempt]
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
         dependents: list[Link]
         comments: list[Event]
         archived_at: NotRequired[str]
-        """Of a task in the archive only."""
+        """Only for an archived task."""
 
     class AgentSummary(TypedDict):
-        """What an agent did (attempts by outcome) and what it holds."""
+        """What an agent did (attempts by outcome) and the tasks that it holds."""
 
         name: str
         first_seen_at: str
@@ -72,19 +72,21 @@ if TYPE_CHECKING:
         holds: list[dict[str, Any]]
 
     class Waiting(TypedDict):
-        """How many tasks somebody should look at, and the first of them."""
+        """How many tasks need attention for one reason, and the ids of the first ones."""
 
         count: int
         ids: list[str]
 
     class Attention(TypedDict):
-        """Work that waits for a person, and leases that ran out while nobody came."""
+        """The tasks that need a person, by reason; each task counts for the first reason that applies."""
 
         review: Waiting
         expired: Waiting
+        overdue: NotRequired[Waiting]
+        failed: NotRequired[Waiting]
 
     class Schedule(TypedDict):
-        """A cron rule with the template of a task; ``next_at`` is the first occurrence that was not made yet."""
+        """A cron rule with a task template; ``next_at`` is the first occurrence that has not been created yet."""
 
         id: str
         name: str
@@ -102,7 +104,7 @@ if TYPE_CHECKING:
         updated_at: str
 
     class Stats(TypedDict):
-        """Counts of the board, and how its work flows; times in seconds."""
+        """Counts of the board, and how long its tasks take; times in seconds."""
 
         tasks: int
         archived: int
@@ -128,14 +130,14 @@ FAILED = "failed"
 CANCELLED = "cancelled"
 
 ARCHIVED = "archived"
-"""Not a status: what the archive's tasks are counted as, and the kind of the event."""
+"""Not a status: the name under which archived tasks are counted, and an event kind."""
 
 STATUSES = (QUEUED, CLAIMED, RUNNING, REVIEW, DONE, FAILED, CANCELLED)
 FINAL = (DONE, FAILED, CANCELLED)
 LEASED = (CLAIMED, RUNNING)
 
 OUTCOMES = ("completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
-"""How an attempt may end."""
+"""How an attempt can end."""
 
 AGENT = "agent"
 HUMAN = "human"
@@ -178,10 +180,10 @@ JSON_KEYS = tuple(
 """The keys of a task in JSON, in their order on every surface."""
 
 LONG_KEYS = ("body", "params", "result", "error")
-"""What a list leaves out of a task unless asked for it."""
+"""The keys that a list leaves out unless it is asked for full tasks."""
 
 DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue"))
-"""The keys that follow from the others and from the present instant."""
+"""The keys that are computed from the other keys and the current time."""
 
 JSON_LISTS = frozenset(("tags", "blocked_by", "artifacts"))
 JSON_COLUMNS = JSON_LISTS | {"params", "result"}
@@ -191,9 +193,9 @@ JSON_COLUMNS = JSON_LISTS | {"params", "result"}
 class Task:
     """One unit of work as it was at the end of a transaction.
 
-    Instants are text of fixed width in UTC. ``blocked_by`` holds the ids of all dependencies, done or not.
-    ``ready blocked delayed lease_expired overdue`` are derived for the instant at which the row was read.
-    The fields of ``LONG_KEYS`` are missing (``AttributeError``) in a lean list.
+    Instants are fixed-width text in UTC. ``blocked_by`` has the ids of all dependencies, done or not. ``ready blocked
+    delayed lease_expired overdue`` hold for the instant at which the row was read. In a list that is not full, the
+    fields of ``LONG_KEYS`` are missing (``AttributeError``).
     """
 
     id: str
@@ -246,8 +248,8 @@ class Task:
 class Lease:
     """The right to work on a task until ``expires_at``.
 
-    ``token`` proves it and is shown once, to the holder. ``fence`` grows with every lease of the task, so that an
-    outside resource can refuse a writer whose fence is lower than one it has already seen.
+    ``token`` proves it; only the holder sees it, once. ``fence`` grows with every lease of the task: an outside
+    resource can refuse a writer with a lower fence than one that it has already seen.
     """
 
     __slots__ = ("expires_at", "fence", "token")
@@ -262,14 +264,14 @@ class Lease:
         return {"token": self.token, "fence": self.fence, "expires_at": self.expires_at}
 
     def __repr__(self) -> str:
-        return f"<Lease fence={self.fence} expires_at={self.expires_at}>"  # a token belongs in no log
+        return f"<Lease fence={self.fence} expires_at={self.expires_at}>"  # without the token, for logs
 
 
 class Receipt:
-    """The answer of a verb: the task as the call left it, and what the caller must know beside it.
+    """The answer of a verb: the task after the call, and what else the caller must know.
 
-    ``lease`` is there when the call granted or renewed one, ``created`` when it could make a task, and ``replayed``
-    when the call was a repetition. ``warnings`` are sentences for whoever called.
+    ``lease`` is set if the call granted or renewed one, ``created`` if the call can create a task. ``replayed`` is true
+    if the call repeated an earlier one. ``warnings`` are sentences for the caller.
     """
 
     __slots__ = ("created", "lease", "replayed", "task", "warnings")
@@ -290,7 +292,7 @@ class Receipt:
         self.warnings = warnings or []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ``data`` of the envelope: ``task``, and ``created lease replayed`` where they apply."""
+        """Return the ``data`` of the envelope: ``task``, and ``created lease replayed`` if they apply."""
         data: dict[str, Any] = {"task": self.task.to_dict()}
         if self.created is not None:
             data["created"] = self.created

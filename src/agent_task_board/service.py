@@ -1,46 +1,50 @@
-"""The board: every transition of a task and every read of it, each method one or more transactions.
+"""``Board``: every transition and every read of tasks; each method is one or more transactions.
 
-``Board`` puts the parts together; nothing else knows them all:
+``Board`` combines these parts; no other module knows all of them:
 
 ====================  ==============================================================================================
-``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add),
-                      ``editing`` (update, reassign, retry, cancel, comment), ``review`` (approve, reject),
+``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add,
+                      add_lines), ``direct`` (done), ``editing`` (update, reassign, retry, cancel, comment),
+                      ``review`` (approve, reject),
                       ``queries`` (list_tasks, show, events, revision), ``stats`` (agents, stats), ``attention``,
                       ``snapshot``, ``archive`` (archive, unarchive)
 ``schedules/``        add_schedule, schedules, schedule, preview_schedule, pause_schedule, resume_schedule,
                       remove_schedule
-``hooks/``            (delivery, for the adapters that deliver after an answer)
+``hooks/``            (delivery, which adapters start after an answer)
 ``transfer/``         import_tasks, export
 ``upkeep/``           backup, doctor
 ``text/``             briefing
 ====================  ==============================================================================================
 
-What an agent at work needs is inherited, and loaded with this module. Everything else is imported by the method that
-runs it, since every module more is a delay of every claim.
+What every working agent needs is inherited, and loaded with this module. Other methods import their part when they are
+called, because each additional module delays every claim.
 """
 
 from __future__ import annotations
 
 from .board.claiming import Claiming
 from .board.queries import Queries
+from .errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from datetime import datetime
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, TypeVar
 
     from .board.core import Core
     from .board.snapshot import Snapshot
     from .identity import Actor
-    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats
+    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats, Task
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
+    Created = TypeVar("Created")
+
 
 class Unset:
-    """The type of ``UNSET``: an argument that was not given, where ``None`` resets the field."""
+    """The type of ``UNSET``: the argument was not given, while ``None`` resets the field."""
 
 
 UNSET: Any = Unset()
@@ -49,8 +53,11 @@ UNSET: Any = Unset()
 class Board(Claiming, Queries):
     """One task board, in a data directory of this machine.
 
-    Safe to use from several threads and after ``fork``. Arguments are checked, and refusals are the classes of
-    ``errors.py``.
+    Safe to use from several threads. A process that is forked while its parent has the board open cannot use it: every
+    call there is refused as ``unusable``. Open the board in a program started by exec, use the spawn or forkserver
+    start method of ``multiprocessing``, or fork before the first call.
+
+    Arguments are checked, and refusals are the classes of ``errors.py``.
 
     Args:
         data_dir: the data directory; ``tasks.db`` in it is the board.
@@ -64,10 +71,33 @@ class Board(Claiming, Queries):
     """
 
     def back_up_before_migration(self) -> None:
-        """Back the board up under the write lock, so that a migration can be undone."""
+        """Back up the board under the write lock, so that a migration can be undone."""
         from .upkeep.backup import before_migration
 
         before_migration(self.database)
+
+    def _creating(self, verb: Callable[[Core], Created]) -> Created:
+        """Run a verb that may create the board; a call that is refused creates nothing.
+
+        Where there is no board, the verb first runs against an empty one in memory, which ends in ``no_board`` if
+        nothing else refuses it.
+        """
+        if not self.exists():
+            trial = Board(
+                self.database.directory,
+                create=False,
+                settings=self.settings,
+                actor=self.caller(None),
+                clock=self.clock,
+                random=self.random,
+            )
+            try:
+                with trial:
+                    verb(trial)
+            except NotFound as refusal:
+                if "path" not in refusal.details:
+                    raise
+        return verb(self)
 
     # Tasks
 
@@ -93,29 +123,65 @@ class Board(Claiming, Queries):
         lease: str | float | None = None,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Add a task; with ``claim``, the ``agent`` holds it from the start and nobody ever sees it unclaimed.
+        """Add a task. With ``claim``, the ``agent`` holds it from the start: it is never visible as unclaimed.
 
-        A bare date as ``due_at`` means the end of that day, as ``not_before`` its beginning, in the board's zone.
-        A dedupe key that an unfinished task holds returns that task, ``created`` false, instead of adding one.
+        A bare date means the end of that day as ``due_at`` and its beginning as ``not_before``, in the board's zone.
+        If an unfinished task has the dedupe key, that task is returned with ``created`` false, and none is added.
 
         Raises:
             NotFound: a dependency does not exist.
-            Conflict: with ``claim``: the dedupe key is taken, or the task would not be ready for this agent.
+            Conflict: with ``claim``, if the dedupe key is in use or the task would not be ready for this agent.
             LeaseLost: the request id repeats an add with ``claim`` whose lease has ended.
         """
         given = locals()
         from .board import adding, fields
 
-        return adding.add(
-            self,
-            fields.among(given),
-            depends_on=depends_on,
-            request_id=request_id,
-            claim=claim,
-            agent=agent,
-            lease=lease,
-            actor=actor,
+        return self._creating(
+            lambda core: adding.add(
+                core,
+                fields.among(given),
+                depends_on=depends_on,
+                request_id=request_id,
+                claim=claim,
+                agent=agent,
+                lease=lease,
+                actor=actor,
+            )
         )
+
+    def add_lines(
+        self,
+        text: str,
+        *,
+        body: str = "",
+        queue: str = "default",
+        priority: int = 0,
+        assignee: str | None = None,
+        due_at: str | datetime | None = None,
+        not_before: str | datetime | None = None,
+        tags: Sequence[str] = (),
+        depends_on: Sequence[str] = (),
+        params: dict[str, Any] | None = None,
+        max_attempts: int | None = None,
+        needs_approval: bool = False,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> tuple[list[Task], list[str]]:
+        """Add a task for each line of a text, its title, in one transaction; the fields given are those of each.
+
+        Empty lines and lines that begin with ``#`` are left out. At most 1,000 tasks.
+
+        Returns:
+            The tasks in the order of their lines, and sentences about their dependencies.
+
+        Raises:
+            InvalidInput: a line is no title, which ``details.field`` names (``line 3``); nothing was added.
+            NotFound: a dependency does not exist.
+        """
+        given = {**locals(), "dedupe_key": None}
+        from .board import adding, fields
+
+        return adding.add_lines(self, text, fields.among(given), depends_on=depends_on, agent=agent, actor=actor)
 
     def update(
         self,
@@ -141,18 +207,21 @@ class Board(Claiming, Queries):
         if_status: str | None = None,
         if_version: int | None = None,
         comment: str | None = None,
+        own_only: bool = False,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Change fields of a task that is not finished; its status stays.
+        """Change fields of an unfinished task; its status stays the same.
 
-        ``tags`` and ``depends_on`` replace the whole list, ``add_…`` and ``drop_…`` change it. ``None`` resets a field.
-        ``if_status`` and ``if_version`` make the call a compare-and-set.
+        ``tags`` and ``depends_on`` replace the list, ``add_…`` and ``drop_…`` change it. ``None`` resets a field.
+        ``if_status`` and ``if_version`` make the call a compare-and-set. ``own_only`` allows it only to the holder of a
+        live lease and to the creator.
 
         Raises:
             NotFound: no such task or dependency.
-            Conflict: the task is finished or not in the expected state, a dedupe key is taken, a dependency would
-                close a cycle, or an assignee was given while an agent holds the task.
-            NotPermitted: an agent tries to clear ``needs_approval``.
+            Conflict: the task is finished or not in the expected state, the dedupe key is in use, a dependency would
+                create a cycle, or an assignee was given while an agent holds the task.
+            NotPermitted: an agent tries to clear ``needs_approval``; with ``own_only``, the actor neither holds nor
+                created the task.
         """
         given = {name: value for name, value in locals().items() if value is not UNSET}
         from .board import editing, fields
@@ -161,14 +230,14 @@ class Board(Claiming, Queries):
         return editing.update(
             self, task, fields.among(given), depends_on=replaced_by, add_tags=add_tags, drop_tags=drop_tags,
             add_depends_on=add_depends_on, drop_depends_on=drop_depends_on,
-            if_status=if_status, if_version=if_version, comment=comment, actor=actor,
+            if_status=if_status, if_version=if_version, comment=comment, own_only=own_only, actor=actor,
         )  # fmt: skip
 
     def reassign(self, task: str, to: str | None, *, note: str | None = None, actor: Actor | None = None) -> Receipt:
-        """Return a task to the queue for another agent, or for anybody (``None`` or ``none``).
+        """Return a task to the queue for another agent, or for any agent (``None`` or ``none``).
 
-        A live lease is revoked and its attempt given back. An attempt whose lease had ended counts as expired, and is
-        given back only if none would be left.
+        A live lease is revoked, and its attempt does not count. An attempt whose lease had ended is expired; it counts,
+        unless no attempt would be left.
 
         Raises:
             NotFound: no such task.
@@ -183,22 +252,49 @@ class Board(Claiming, Queries):
 
         Raises:
             NotFound: no such task.
-            Conflict: the task is neither, or its dedupe key has been taken since.
+            Conflict: the task is neither, or another task uses its dedupe key now.
         """
         from .board.editing import retry
 
         return retry(self, task, actor=actor)
 
     def cancel(self, task: str, *, note: str | None = None, actor: Actor | None = None) -> Receipt:
-        """Cancel a task that is not finished, whoever holds it; what waits for it stays blocked.
+        """Cancel an unfinished task, whoever holds it; tasks that depend on it stay blocked.
 
         Raises:
             NotFound: no such task.
             Conflict: the task is finished.
+            NotPermitted: the task is in review, and the caller is an agent, or held a lease on this task.
         """
         from .board.editing import cancel
 
         return cancel(self, task, note=note, actor=actor)
+
+    def done(
+        self,
+        task: str,
+        *,
+        result: Any = None,
+        artifacts: Sequence[str] = (),
+        note: str | None = None,
+        agent: str | None = None,
+        actor: Actor | None = None,
+    ) -> Receipt:
+        """Claim a queued task and complete it in one step: for something small that is done already.
+
+        An agent does it where it could claim the task, and it goes to review if it needs approval. A person does it to
+        a blocked, delayed or assigned task, too, which ``warnings`` then say, and holds the task at no time. With
+        ``agent`` the caller is that agent. An actor that has held the task counts as an agent.
+
+        Raises:
+            NotFound: no such task.
+            Conflict: the task is not queued or, for an agent, is blocked, delayed or assigned to another agent.
+        """
+        from .board.direct import done
+
+        return done(
+            self, task, result=result, artifacts=artifacts, note=note, agent=agent, actor=actor
+        )  # fmt: skip
 
     def comment(self, task: str, text: str, *, actor: Actor | None = None) -> Event:
         """Add a comment to a task in any status; return the event.
@@ -211,7 +307,7 @@ class Board(Claiming, Queries):
         return comment(self, task, text, actor=actor)
 
     def approve(self, task: str, *, note: str | None = None, actor: Actor | None = None) -> Receipt:
-        """Accept work in review: the task is done, and what waits for it may start.
+        """Approve work in review: the task is done, and tasks that depend on it can start.
 
         Raises:
             NotFound: no such task.
@@ -223,7 +319,7 @@ class Board(Claiming, Queries):
         return approve(self, task, note=note, actor=actor)
 
     def reject(self, task: str, *, note: str, actor: Actor | None = None) -> Receipt:
-        """Return work in review to the queue with a new budget of attempts; its result stays for inspection.
+        """Reject work in review: the task returns to the queue with a new budget of attempts and keeps its result.
 
         Raises:
             NotFound: no such task.
@@ -242,13 +338,13 @@ class Board(Claiming, Queries):
         dry_run: bool = False,
         actor: Actor | None = None,
     ) -> dict[str, Any]:
-        """Archive tasks that finished at least ``older_than`` ago (seconds, or a length such as ``30d``).
+        """Archive tasks that finished at least ``older_than`` ago (seconds, or a duration such as ``30d``).
 
-        ``status`` names final statuses; without it all count. Archived tasks are left out of lists, board and claims;
-        ``show``, ``events`` and a search find them, and what depends on them still does.
+        ``status`` limits them to some final statuses. Lists and the board leave archived tasks out; ``show``,
+        ``events`` and a search find them. Dependencies on them stay.
 
         Returns:
-            ``{"archived"}``, how many; with ``dry_run``, how many it would be, and nothing is written.
+            ``{"archived"}``, the number of tasks; with ``dry_run`` nothing is written, and ``dry_run`` is true.
         """
         from .board.archive import archive
 
@@ -266,20 +362,23 @@ class Board(Claiming, Queries):
         return archive_task(self, task, actor=actor)
 
     def unarchive(self, task: str, *, actor: Actor | None = None) -> Receipt:
-        """Bring a task back from the archive.
+        """Return a task from the archive.
 
         Raises:
             NotFound: no such task.
-            Conflict: it is not in the archive.
+            Conflict: the task is not archived.
         """
         from .board.archive import unarchive
 
         return unarchive(self, task, actor=actor)
 
-    # What there is
+    # Overviews
 
     def agents(self) -> list[AgentSummary]:
-        """Return every agent that claimed or was assigned work, with what it holds, latest seen first."""
+        """Return every agent that claimed or was assigned a task, the latest seen first.
+
+        ``holds`` are its tasks under a lease. ``silent``: no renewal for more than two thirds of the lease.
+        """
         from .board.stats import agents
 
         return agents(self)
@@ -287,54 +386,60 @@ class Board(Claiming, Queries):
     def stats(self, *, days: int = 14) -> Stats:
         """Return counts by status and queue, what is running, and what was finished in the last ``days`` days.
 
-        Lead time runs from the creation of a task to its end, cycle time from its last claim to its end; both in
-        seconds, over the tasks done in that time. Days are those of the board's zone, from midnight to midnight, the
-        present one last. ``running`` holds the 100 oldest claims at most.
+        Lead time is from the creation of a task to its end, cycle time from its last claim to its end; both are in
+        seconds, over the tasks done in that time. Days begin at midnight in the board's zone; the last one is today.
+        ``running`` has at most the 100 oldest claims.
         """
         from .board.stats import stats
 
         return stats(self, days)
 
-    def attention(self) -> Attention:
-        """Return what somebody should look at: tasks in review and expired leases; 5 of each are named."""
+    def attention(self, *, every_reason: bool = False) -> Attention:
+        """Return which tasks need a person and why, with the ids of the first 5 for each reason.
+
+        The reasons are ``review`` (work to approve) and ``expired`` (a lease past its end). With ``every_reason`` also
+        ``overdue`` (an unfinished task past its deadline) and ``failed`` (a failed task that is not archived): these
+        read all unfinished and all finished tasks. A task counts only for the first of these reasons that applies.
+        """
         from .board.attention import attention
 
         with self.read() as tx:
-            return attention(tx)
+            return attention(tx, every_reason=every_reason)
 
     def nothing_ready(self, agent: str, *, queues: Sequence[str] = (), tags: Sequence[str] = ()) -> list[str]:
-        """Say in sentences why a claim with these arguments finds nothing: what there is, and what it waits for.
+        """Say why a claim with these arguments finds nothing: which tasks exist, and what they wait for.
 
-        Counts end at 1,000, so that the answer costs the same on any board.
+        It counts at most 1,000 tasks of a kind, so that the answer costs the same on a large board.
         """
         from .board.attention import nothing_ready
 
         return nothing_ready(self, agent, queues, tags)
 
     def snapshot(self, known: Snapshot | None = None) -> Snapshot:
-        """Return the board as one JSON text; ``known`` itself if it still holds, which costs next to nothing."""
+        """Return the board as one JSON text; ``known`` itself if it is still valid, which costs almost nothing."""
         from .board.snapshot import snapshot
 
         return snapshot(self, known)
 
-    def briefing(self, *, agent: str | None = None) -> Briefing:
-        """Return what an agent must know to start or to continue: what it holds, what is ready for it, how to work.
+    def briefing(self, *, agent: str | None = None, command: str = "atb") -> Briefing:
+        """Return what an agent must know to start or continue: the tasks that it holds, ready tasks, how to work.
 
-        Tokens are not in it: ``resume`` gives the holder of a task a new one. Costs the same on any board.
+        ``command`` is how the agent runs `atb` in its shell. The briefing has no tokens: ``resume`` gives the holder of
+        a task a new one. It costs the same on a large board.
         """
         from .text.briefing import briefing
 
-        return briefing(self, agent)
+        return briefing(self, agent, command)
 
     # Time
 
     def tick(self, *, warnings: list[str] | None = None) -> dict[str, Any]:
         """Run time-based maintenance.
 
-        Leases expire, delayed tasks are promoted, schedules that are due create their tasks, old tasks are archived if
-        the settings say so, and pending hook notifications are delivered. Works in small transactions; two ticks may
-        run at once. It creates a limited number of occurrences of each schedule, and says with ``catchup_pending`` that
-        more are due. Sentences about schedules that cannot continue are appended to ``warnings``.
+        It expires leases, promotes delayed tasks, creates the tasks of schedules that are due, archives old tasks if so
+        configured, and delivers pending hook notifications. It works in small transactions, and several ticks can run
+        at once. It creates a limited number of occurrences per schedule; ``catchup_pending`` says that more are due.
+        For each schedule that cannot continue, it appends a sentence to ``warnings``.
 
         Returns:
             ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
@@ -360,11 +465,11 @@ class Board(Claiming, Queries):
         catch_up: int | None = None,
         actor: Actor | None = None,
     ) -> Schedule:
-        """Let ticks add a task at every instant that a cron rule of five fields names in a time zone.
+        """Add a schedule: ticks create a task at each instant of a five-field cron rule in a time zone.
 
-        ``task`` is a template: fields of a task, and ``due_in``, a length of time. ``{date}``, ``{datetime}`` and
-        ``{occurrence}`` in its title and params stand for the planned instant. ``catch_up`` is how many occurrences
-        one tick creates at most.
+        ``task`` is a template: fields of a task, and ``due_in``, a duration. In its title and params, ``{date}``,
+        ``{datetime}`` and ``{occurrence}`` are replaced by the planned instant. ``catch_up`` is the largest number of
+        occurrences that one tick creates.
 
         Raises:
             InvalidInput: the rule, the zone or the template is malformed, or the rule never occurs.
@@ -372,10 +477,12 @@ class Board(Claiming, Queries):
         """
         from .schedules.registry import add_schedule
 
-        return add_schedule(self, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
+        return self._creating(
+            lambda core: add_schedule(core, name, cron=cron, task=task, zone=zone, catch_up=catch_up, actor=actor)
+        )
 
     def schedules(self) -> list[Schedule]:
-        """Return every schedule, by name."""
+        """Return all schedules, sorted by name."""
         from .schedules.registry import list_schedules
 
         return list_schedules(self)
@@ -401,7 +508,7 @@ class Board(Claiming, Queries):
         return preview_schedule(self, name, count=count)
 
     def pause_schedule(self, name: str) -> Schedule:
-        """Skip the occurrences from now on; those planned before are still created. A paused schedule stays as it is.
+        """Pause a schedule: occurrences from now on are skipped; those planned before are still created.
 
         Raises:
             NotFound: no such schedule.
@@ -411,7 +518,7 @@ class Board(Claiming, Queries):
         return pause_schedule(self, name)
 
     def resume_schedule(self, name: str) -> Schedule:
-        """Continue with the next occurrence; those planned before the pause are created now.
+        """Resume a paused schedule with the next occurrence; those planned before the pause are created now.
 
         Raises:
             NotFound: no such schedule.
@@ -421,7 +528,7 @@ class Board(Claiming, Queries):
         return resume_schedule(self, name)
 
     def remove_schedule(self, name: str) -> Schedule:
-        """Remove a schedule and return it as it was; the tasks that it created stay.
+        """Remove a schedule and return it; the tasks that it created stay.
 
         Raises:
             NotFound: no such schedule.
@@ -431,32 +538,36 @@ class Board(Claiming, Queries):
         return remove_schedule(self, name)
 
     def backup(self, *, output: str | os.PathLike[str] | None = None, keep: int | None = None) -> dict[str, Any]:
-        """Back the board up into one ZIP; others may write meanwhile.
+        """Back up the board into one ZIP; others can write meanwhile.
 
-        ``output`` is the directory for it, by default ``backups`` in the data directory. With ``keep``, the oldest
+        ``output`` is the directory of the ZIP, by default ``backups`` in the data directory. With ``keep``, the oldest
         backups there are removed until that many are left.
 
         Returns:
-            ``{"path", "tasks", "events", "sha256"}``, the digest that of the board in the ZIP; with ``keep`` also
-            ``removed``, how many.
+            ``{"path", "tasks", "events", "sha256"}``, with the digest of the board in the ZIP; with ``keep`` also
+            ``removed``, the number of removed backups.
 
         Raises:
             NotFound: there is no board.
-            Unusable: the board is damaged, the disk full, or the directory cannot be written; nothing is left behind.
+            Busy: the board stayed locked for the whole busy timeout.
+            Unusable: the board is damaged, the disk is full, or the directory cannot be written; nothing is left.
         """
         from .upkeep.backup import backup
 
         return backup(self, output=output, keep=keep)
 
     def doctor(self, *, fix: str | None = None, config: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """Check the board and everything around it; writes nothing without ``fix``.
+        """Check the board and everything around it; without ``fix`` it writes nothing.
 
-        ``fix`` names a repair that a finding offers; a backup is made first. ``config`` is a configuration file to
-        check as well.
+        ``fix`` is the name of a repair that a finding offers; a backup is created first. ``config`` is a configuration
+        file to check, too.
 
         Returns:
-            ``{"findings", "healthy"}``: each finding has ``check level message remedy fix``, and a board with one
-            of level ``error`` is not healthy. With ``fix`` also ``fixed``: ``{"name", "backup", "did"}``.
+            ``{"findings", "healthy"}``: each finding has ``check level message remedy fix``; a board with a finding of
+            level ``error`` is not healthy. With ``fix`` also ``fixed``: ``{"name", "backup", "did"}``.
+
+        Raises:
+            Busy: the board stayed locked for the whole busy timeout.
         """
         from .schedules.templates import check_stored
         from .upkeep.doctor import doctor
@@ -472,19 +583,19 @@ class Board(Claiming, Queries):
         actor: Actor | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Imported:
-        """Import tasks, and what belongs to them, from a file opened for bytes; all of it or nothing.
+        """Import tasks with their attempts, events and comments from a file opened for bytes; all of it or nothing.
 
-        ``source`` may also be parsed JSON. JSON is an array of tasks, an object with ``tasks``, what ``export``
-        writes, or an envelope around one of them; ``csv``, ``beads`` and ``github`` are the other formats. A file may
-        be larger than memory, and the board is not locked while it is read.
+        ``source`` can also be parsed JSON. JSON is an array of tasks, an object with ``tasks``, the output of
+        ``export``, or an envelope around one of them; ``csv``, ``beads`` and ``github`` are the other formats. A file
+        can be larger than memory, and the board is not locked while it is read.
 
-        Ids are kept, and created where there are none. A task is skipped, with its attempts and events, and counted
-        if its id exists, an unfinished task holds its dedupe key, or another task has its occurrence; what waits for
-        it then waits for that other task. Claimed and running tasks come in as queued. ``dry_run`` checks everything
-        and writes nothing. ``progress`` is called now and then with the number of elements read.
+        Ids are kept, and created for tasks without one. A task is skipped, with its attempts and events, and counted if
+        its id exists, if an unfinished task has its dedupe key, or if another task has its occurrence; tasks that
+        depend on it then depend on that other task. Claimed and running tasks are imported as queued. ``dry_run``
+        checks everything and writes nothing. ``progress`` is called repeatedly with the number of elements read.
 
         Raises:
-            InvalidInput: a malformed element (its place and field are named), an unknown dependency, a cycle.
+            InvalidInput: a malformed element (its place and field are named), an unknown dependency, or a cycle.
         """
         from .transfer.importing import import_tasks
 
@@ -508,16 +619,16 @@ class Board(Claiming, Queries):
     ) -> dict[str, Any]:
         """Write the whole board as JSON, or its tasks as CSV, to a file opened for bytes, or to a path.
 
-        A file appears at the path whole or not at all, and replaces an existing one. With ``bom``, CSV begins with a
-        byte order mark, by which spreadsheets recognize UTF-8. ``progress`` is called now and then with the number of
-        rows written.
+        The file appears at the path complete or not at all, and replaces an existing file. With ``bom``, CSV begins
+        with a byte order mark, so that spreadsheets recognize UTF-8. ``progress`` is called repeatedly with the
+        number of rows written.
 
         Returns:
             ``{"tasks", "events"}``, two counts; with a path also ``"path"``.
 
         Raises:
             InvalidInput: the path is not that of a file.
-            Unusable: the file cannot be written, as on a full disk; nothing of it is left behind.
+            Unusable: the file cannot be written, for example on a full disk; nothing of it is left behind.
         """
         from .transfer.export import export
 
@@ -525,7 +636,7 @@ class Board(Claiming, Queries):
 
 
 def _read_schedule(core: Core, given: dict[str, Any]) -> dict[str, Any]:
-    """Check a schedule of an imported file; loaded only for a file that has one."""
+    """Check a schedule in an imported file."""
     from .schedules.templates import read_imported
 
     return read_imported(core, given)

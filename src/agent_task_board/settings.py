@@ -1,4 +1,4 @@
-"""The settings that the core works with; ``config.py`` fills them from a file."""
+"""The settings of a board; ``config.py`` reads them from a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 LEASE_LOW = instants.SECOND
 LEASE_HIGH = 7 * instants.DAY
 WAIT_HIGH = 366 * instants.DAY
-"""Bounds of a lease, and of a wait before the next attempt."""
+AGE_HIGH = 36_600 * instants.DAY
+"""Limits of a lease, of the wait before the next attempt, and of the age at which tasks are archived."""
 
 
 class Hooks:
-    """What is told to whom: ``command`` is an argv, ``webhook`` an address; each may be missing."""
+    """Which events are sent to which targets: ``command`` is an argv, ``webhook`` a URL, ``None`` no target."""
 
     __slots__ = ("command", "events", "secret", "webhook")
 
@@ -34,12 +35,12 @@ class Hooks:
         self.secret = secret
 
     def targets(self) -> list[str]:
-        """Return the names of those who are told: ``command``, ``webhook``."""
+        """Return the names of the targets: ``command``, ``webhook``, or both."""
         return [name for name, given in (("command", self.command), ("webhook", self.webhook)) if given]
 
 
 class Settings:
-    """Lengths of time in milliseconds. The values here are the defaults of ``docs/configuration.md``."""
+    """All durations are in milliseconds; ``docs/configuration.md`` explains each setting."""
 
     __slots__ = (
         "archive_after",

@@ -216,13 +216,16 @@ class Caller:
         verbs = {"show": 10, "comment": 2, "guess": 3}
         if self.surface != "mcp":
             verbs |= {"approve": 6, "reject": 3, "reassign": 3, "cancel": 2, "retry": 5, "update": 4, "usurp": 1}
+            verbs["done"] = 5
         verb = self.random.choices(list(verbs), list(verbs.values()))[0]
         if verb == "guess":
             wrong = f"{self.random.getrandbits(128):032x}"
             what = self.random.choice(("complete", "release", "heartbeat"))
             self.call(what, task, {"token": wrong})
         elif verb == "usurp":
-            self.call("approve", task, {})
+            self.call(self.random.choice(("approve", "cancel")), task, {})
+        elif verb == "done":
+            self.call(verb, task, {}, person=self.random.random() < 0.3)
         elif verb == "reassign":
             self.call(verb, task, {"to": self.random.choice([None, None, *self.others])}, person=True)
         elif verb == "update":

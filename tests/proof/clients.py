@@ -57,7 +57,7 @@ def fields(call: dict[str, Any]) -> dict[str, Any]:
         args["error"] = mark
     elif verb == "comment":
         args["text"] = mark
-    elif verb in (*ENDINGS, "approve", "reject", "reassign", "cancel") or args.pop("noted", False):
+    elif verb in (*ENDINGS, "done", "approve", "reject", "reassign", "cancel") or args.pop("noted", False):
         args["note"] = mark
     args.pop("noted", None)
     return args
@@ -305,7 +305,7 @@ def _receipt(text: str) -> dict[str, Any]:
         "id": facts["id"],
         "status": parts[0].partition("+")[0],
         "version": int(facts["version"]),
-        "attempts": int(pairs.get("try", "0/").partition("/")[0]),
+        "attempts": int(pairs.get("attempt", "0/").partition("/")[0]),
         "claimed_by": pairs.get("by"),
         "assignee": pairs.get("for"),
         "ends": None,

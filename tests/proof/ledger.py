@@ -26,6 +26,7 @@ KINDS = {
     "fail": "failed",
     "release": "released",
     "handoff": "handed_off",
+    "done": "completed",
     "approve": "approved",
     "reject": "rejected",
     "reassign": "reassigned",
@@ -207,7 +208,7 @@ class Ledger:
             given[fence] = repr(entry)
 
     def _dependencies(self) -> Iterator[str]:
-        """Yield claims of tasks whose dependencies were not all done."""
+        """Yield claims of tasks whose dependencies were not all done; a person may finish such a task."""
         waits: dict[str, list[str]] = {}
         done: set[str] = set()
         for event in self.events:
@@ -216,7 +217,11 @@ class Ledger:
                 waits[event["task_id"]] = changes["blocked_by"]["to"]
             if changes.get("status", {}).get("to") == "done":
                 done.add(event["task_id"])
-            if event["kind"] == "claimed" and not done.issuperset(waits.get(event["task_id"], ())):
+            if (
+                event["kind"] == "claimed"
+                and event.get("actor_kind") != "human"
+                and not done.issuperset(waits.get(event["task_id"], ()))
+            ):
                 yield f"claimed while blocked: {event}"
 
     def _keys(self) -> Iterator[str]:
@@ -264,7 +269,8 @@ def _attempts(task: str, events: Sequence[dict[str, Any]]) -> Iterator[str]:
                 yield f"task {task}: fence {fence} before {event}"
             fence = changes["fence"]["to"]
         if kind == "claimed":
-            ends, moved = instant(event["data"]["lease_expires_at"]), False
+            lease = event["data"].get("lease_expires_at")  # none: done at once, without a lease
+            ends, moved = (at + 1, False) if lease is None else (instant(lease), False)
         elif kind in ("resumed", "started", "progressed"):
             moved = True  # renewed, so that it may end later, or earlier where that was asked for
         if kind == "expired" and not moved and at < ends:

@@ -339,6 +339,37 @@ def _wait(state: State, call: Call, length: int) -> Window:
     return state.now + length, min(FOREVER, call.latest + length)
 
 
+def _done(state: State, call: Call) -> Iterator[Outcome]:
+    """A claim and a complete in one: by an agent of what it could claim, by a person of anything queued."""
+    if state.status in LEASED:
+        alive = _alive(state)  # a lease that has run out would have been taken back by this very call
+        if alive is not None:
+            yield Outcome("conflict/status", alive)
+        return
+    if state.status != "queued":
+        yield Outcome("conflict/status", state)
+        return
+    after = state._replace(
+        status="review" if state.approval and call.person is None else "done",
+        holder=call.agent,
+        fence=state.fence + 1,
+        version=state.version + 1,
+        attempts=state.attempts + 1,
+        number=state.number + 1,
+    )
+    if call.person is not None:
+        yield Outcome("ok", after)
+        return
+    if state.assignee in (None, call.agent):
+        yield Outcome("ok", after._replace(now=max(state.now, state.waits[0])))
+    else:
+        yield Outcome("conflict/assigned", state)
+    if state.now < state.waits[1]:
+        yield Outcome("conflict/delayed", state)
+    if state.waits_for_others:
+        yield Outcome("conflict/blocked", state)
+
+
 def _approve(state: State, call: Call) -> Iterator[Outcome]:
     if call.person is None:
         yield Outcome("not_permitted", state)
@@ -376,6 +407,8 @@ def _retry(state: State, call: Call) -> Iterator[Outcome]:
 def _cancel(state: State, call: Call) -> Iterator[Outcome]:
     if state.status in FINAL:
         yield Outcome("conflict/status", state)
+    elif state.status == "review" and call.person is None:
+        yield Outcome("not_permitted", state)
     else:
         yield Outcome("ok", state._replace(status="cancelled", token=None, version=state.version + 1))
 
@@ -399,6 +432,7 @@ _VERBS = {
     "meet": _meet,
     "claim": _claim,
     "resume": _resume,
+    "done": _done,
     "approve": _approve,
     "reject": _approve,
     "reassign": _reassign,

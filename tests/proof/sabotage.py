@@ -22,8 +22,8 @@ SABOTAGES = {
     "no token check": Sabotage("same_secret(lease_token_hash, :token_hash)", "1"),
     "no expiry check": Sabotage(':token_hash) AND lease_expires_at > :now"', ':token_hash)"'),
     "lost commits": Sabotage(
-        'self._session.connection.execute("COMMIT")',
-        'self._session.connection.execute("COMMIT" if __import__("random").random() > 0.05 else "ROLLBACK")',
+        'self.connection.execute("COMMIT")',
+        'self.connection.execute("COMMIT" if __import__("random").random() > 0.05 else "ROLLBACK")',
     ),
 }
 

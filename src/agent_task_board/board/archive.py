@@ -1,10 +1,11 @@
-"""Archive finished tasks and bring them back: nothing is ever deleted."""
+"""Archive finished tasks, and return them from the archive; nothing is ever deleted."""
 
 from __future__ import annotations
 
 from .. import inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import FINAL, Receipt
+from ..settings import AGE_HIGH
 from .core import system
 from .history import changes
 from .refusals import actual
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 BATCH = 500
 """Tasks that one transaction archives."""
 PER_TICK = 2_000
-"""Tasks that one tick archives, at most."""
-AGE_HIGH = 36_600 * instants.DAY
+"""The most tasks that one tick archives."""
 
 _OLD = """
     finished_at IS NOT NULL AND archived_at IS NULL AND finished_at <= :before AND updated_at <= :before
     AND status IN ({statuses})"""
-"""SQL: finished long ago, and not brought back from the archive since."""
+"""SQL: finished long ago, and not returned from the archive since."""
 
 
 def archive(
@@ -45,7 +45,7 @@ def archive(
 
 
 def archive_by_age(core: Core) -> int:
-    """Archive what is older than the settings allow, some of it; return how many tasks."""
+    """Archive at most ``PER_TICK`` tasks that are older than ``archive_after``; return how many."""
     age = core.settings.archive_after
     if age is None:
         return 0
@@ -74,13 +74,13 @@ def unarchive(core: Core, task: str, *, actor: Actor | None) -> Receipt:
         before = tx.find(task)
         after = tx.change(before, "archived_at = NULL", where="archived_at IS NOT NULL")
         if after is None:
-            raise Conflict(f"task {before['id']} is not in the archive", reason="status", actual=actual(before))
+            raise Conflict(f"task {before['id']} is not archived", reason="status", actual=actual(before))
         tx.record(after, "unarchived", changes(before, after))
         return Receipt(to_task(after, tx.now))
 
 
 def _statuses(given: Sequence[str]) -> str:
-    """Return final statuses as SQL has them, all of them if none is given."""
+    """Return final statuses as a list in SQL; all of them if none is given."""
     if isinstance(given, str):
         raise InvalidInput("status: must be a list", field="status")
     return ", ".join(f"'{inputs.one_of(status, 'status', FINAL)}'" for status in given or FINAL)
@@ -89,7 +89,7 @@ def _statuses(given: Sequence[str]) -> str:
 def _archive(core: Core, old: str, age: int, by: Actor, *, limit: int | None) -> int:
     """Archive in small transactions, so that no claim waits for long; return how many tasks.
 
-    Old tasks are looked for outside of them: where few tasks of many have the status, that takes a while.
+    The search runs outside the write transactions: it takes a while if few of many tasks have the status.
     """
     archived = 0
     values: dict[str, Any] = {"before": instants.to_text(core.clock() - age), "finished_at": "", "seq": 0}

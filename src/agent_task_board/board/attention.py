@@ -1,35 +1,62 @@
-"""What somebody should look at: work that waits for a person, leases that expired, and why nothing is ready."""
+"""What needs attention: tasks that need a person and why, and the reasons why no task is ready."""
 
 from __future__ import annotations
 
 from .. import inputs
-from .predicates import HAS_TAGS, IS_BLOCKED, IS_CLAIMABLE_BY, IS_EXPIRED, IS_LEASED, IS_UNBLOCKED, in_queues
+from .predicates import (
+    HAS_TAGS,
+    IS_BLOCKED,
+    IS_CLAIMABLE_BY,
+    IS_EXPIRED,
+    IS_LEASED,
+    IS_UNBLOCKED,
+    IS_UNFINISHED,
+    in_queues,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Attention
+    from ..model import Attention, Waiting
     from .core import Core, Transaction
 
 NAMED = 5
-"""Tasks of each kind that ``attention`` names, at most."""
+"""The most ids that ``attention`` lists for each reason."""
 COUNTED = 1_000
-"""Where the counts of a claim that found nothing end: its answer must not cost more on a larger board."""
+"""The highest count in ``nothing_ready``: its answer must not cost more on a larger board."""
 
 
-def attention(tx: Transaction) -> Attention:
-    """Return the tasks in review and the leases that expired; the first 5 of each are named."""
+def attention(tx: Transaction, *, every_reason: bool = False) -> Attention:
+    """Do what ``Board.attention`` promises."""
     reviews = tx.execute("SELECT coalesce(sum(tasks), 0) FROM tally WHERE status = 'review'").fetchone()[0]
     in_review = reviews and tx.execute("SELECT id FROM task WHERE status = 'review' ORDER BY seq LIMIT ?", (NAMED,))
-    ended = f"FROM task INDEXED BY task_leased WHERE {IS_EXPIRED}"
-    values = {"now": tx.now, "limit": NAMED}
-    expired = tx.execute(f"SELECT count(*) {ended}", values).fetchone()[0]
-    late = expired and tx.execute(f"SELECT id {ended} ORDER BY lease_expires_at LIMIT :limit", values)
-    return {
+    found: Attention = {
         "review": {"count": reviews, "ids": [row[0] for row in in_review or ()]},
-        "expired": {"count": expired, "ids": [row[0] for row in late or ()]},
+        "expired": _waiting(tx, f"FROM task INDEXED BY task_leased WHERE {IS_EXPIRED}", "lease_expires_at"),
     }
+    if every_reason:
+        found["overdue"] = _waiting(
+            tx,
+            f"""
+            FROM task WHERE {IS_UNFINISHED} AND due_at < :now AND status <> 'review' AND NOT ({IS_EXPIRED})
+            """,
+            "due_at, seq",
+        )
+        found["failed"] = _waiting(
+            tx,
+            "FROM task WHERE finished_at IS NOT NULL AND archived_at IS NULL AND status = 'failed'",
+            "finished_at DESC, seq DESC",
+        )
+    return found
+
+
+def _waiting(tx: Transaction, rows: str, order: str) -> Waiting:
+    """Return the count of some rows, and the ids of the first ones."""
+    values = {"now": tx.now, "limit": NAMED}
+    count: int = tx.execute(f"SELECT count(*) {rows}", values).fetchone()[0]
+    first = count and tx.execute(f"SELECT id {rows} ORDER BY {order} LIMIT :limit", values)
+    return {"count": count, "ids": [row[0] for row in first or ()]}
 
 
 def nothing_ready(core: Core, agent: str, queues: Sequence[str], tags: Sequence[str]) -> list[str]:
@@ -47,7 +74,7 @@ def nothing_ready(core: Core, agent: str, queues: Sequence[str], tags: Sequence[
         for what, where, column in (
             ("waiting for other tasks", IS_BLOCKED, None),
             ("delayed", f"{IS_UNBLOCKED} AND delayed = 1 AND not_before > :now", "not_before"),
-            # Promoted already, and early again: the clock was set back.
+            # Already promoted, but not due again: the clock was set back.
             ("delayed", f"{IS_UNBLOCKED} AND delayed = 0 AND not_before > :now AND {IS_CLAIMABLE_BY}", "not_before"),
             ("assigned to other agents", f"{IS_UNBLOCKED} AND delayed = 0 AND assignee <> :agent", None),
             ("leased", IS_LEASED, "lease_expires_at"),

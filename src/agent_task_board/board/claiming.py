@@ -1,4 +1,4 @@
-"""The verbs of an agent: claim a task, keep its lease, and end it."""
+"""The verbs of agents: claim a task, renew its lease, and end the attempt."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Claiming(Core):
         request_id: str | None = None,
         actor: Actor | None = None,
     ) -> Grant | None:
-        """Claim one task under a fresh lease: the one named, or the best that is ready.
+        """Claim one task under a new lease: the named one, or the best one that is ready.
 
-        The best task has the largest priority, and among equals is the oldest. It is in one of ``queues`` (any, if
-        none is named), has all ``tags``, and is assigned to nobody or to this agent. ``lease`` is in seconds or a
-        length such as ``15m``, 1 second to 7 days. Expired leases are taken back and delayed tasks promoted first.
+        The best task has the largest priority; among equals it is the oldest. It is in one of ``queues`` (in any, if
+        none is given), has all ``tags``, and is unassigned or assigned to this agent. ``lease`` is in seconds or a
+        duration such as ``15m``, 1 second to 7 days. First, expired leases are ended and due tasks are promoted.
         ``if_status`` and ``if_version`` make the claim of a named task a compare-and-set.
 
         Returns:
@@ -78,16 +78,16 @@ class Claiming(Core):
         if if_status is not None:
             inputs.one_of(if_status, "if_status", STATUSES)
             if task is None and if_status != QUEUED:
-                raise InvalidInput(f'if_status: a claim without an id takes a "{QUEUED}" task', field="if_status")
+                raise InvalidInput(f'if_status: must be "{QUEUED}" without a task id', field="if_status")
         if if_version is not None:
             inputs.version(if_version, "if_version")
             if task is None:
-                raise InvalidInput("if_version: requires the id of a task", field="if_version")
+                raise InvalidInput("if_version: requires a task id", field="if_version")
         if task is not None and (wanted_queues or wanted_tags):
-            raise InvalidInput("a claim names either a task, or queues and tags to choose from", field="id")
+            raise InvalidInput("id: cannot be combined with queues or tags", field="id")
         arguments = ""
         if request_id is not None:
-            given = [name.casefold(), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
+            given = [inputs.name_key(name), task, wanted_queues, wanted_tags, length, if_status, if_version, text]
             arguments = request_digest("claim", given)
         with self.write() as tx:
             name = tx.canonical_name(name)
@@ -106,7 +106,7 @@ class Claiming(Core):
                 if text is not None:
                     tx.comment(row, text, by)
                 warnings = _notes_left(tx, row) if row["version"] > 2 else []
-        # Outside the transaction: what the sweep did stays done even if the claim is refused.
+        # Outside the transaction: the changes of the sweep stay even if the claim is refused.
         if refusal is not None:
             raise refusal
         if claimed is None:
@@ -114,9 +114,9 @@ class Claiming(Core):
         return Grant(to_task(row, tx.now), lease_of(row, token), warnings=warnings)
 
     def resume(self, task: str, agent: str, *, lease: str | float | None = None, actor: Actor | None = None) -> Grant:
-        """Give the agent that holds a task a new token, after it lost its own; the old token is dead.
+        """Give the holder of a task a new token, if it has lost its own; the old token stops working.
 
-        The attempt stays the same, and so does the end of the lease unless ``lease`` asks for another length.
+        The attempt stays the same. So does the end of the lease, unless ``lease`` asks for another length.
 
         Raises:
             NotFound: no such task.
@@ -151,10 +151,10 @@ class Claiming(Core):
         note: str | None = None,
         actor: Actor | None = None,
     ) -> Grant:
-        """Renew one's own lease, counted from now; the first heartbeat takes the task from claimed to running.
+        """Renew the lease, counted from now; the first heartbeat changes the task from claimed to running.
 
-        Without ``lease`` the length is the one last asked for on this claim. ``progress`` is a percentage, 0 to 100.
-        A bare renewal leaves no event.
+        Without ``lease``, the length is the last one that was asked for under this claim. ``progress`` is a percentage,
+        0 to 100. A renewal without news is not an event.
 
         Raises:
             NotFound: no such task.
@@ -191,7 +191,7 @@ class Claiming(Core):
             if not rows:
                 raise lease_lost(before, tx.now)
             after = rows[0]
-            _seen(tx, after["claimed_by"])
+            _update_last_seen(tx, after["claimed_by"])
             changed = changes(before, after)
             if changed["changes"] or note is not None:
                 kind = "started" if before["status"] != after["status"] else "progressed"
@@ -208,9 +208,9 @@ class Claiming(Core):
         note: str | None = None,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Submit the work done under a lease: the task goes to done, or to review if it needs approval.
+        """Submit the work done under a lease: the task is done, or in review if it needs approval.
 
-        ``result`` is any JSON value and replaces an earlier one; ``artifacts`` are paths.
+        ``result`` is any JSON value and replaces the previous one; ``artifacts`` are paths.
 
         Raises:
             NotFound: no such task.
@@ -241,9 +241,10 @@ class Claiming(Core):
         no_retry: bool = False,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Give up the work under a lease: the task waits for its next attempt, or fails if none is left.
+        """Report that the attempt failed: the task waits for its next attempt, or is failed if none is left.
 
-        The wait doubles with each attempt; ``retry_in`` (seconds or a length) replaces it, ``no_retry`` ends the task.
+        The wait doubles with each attempt; ``retry_in`` (seconds or a duration) overrides it. If ``no_retry``
+        is true, the task is failed.
 
         Raises:
             NotFound: no such task.
@@ -253,9 +254,9 @@ class Claiming(Core):
         error = inputs.text(error, "error", inputs.TEXT, required=True)
         inputs.boolean(no_retry, "no_retry")
         if no_retry and retry_in is not None:
-            raise InvalidInput("retry_in and no_retry exclude each other", field="retry_in")
+            raise InvalidInput("retry_in: cannot be combined with no_retry", field="retry_in")
         wait = None if retry_in is None else instants.parse_length(retry_in, field="retry_in", high=WAIT_HIGH)
-        over = ":no_retry OR attempts >= max_attempts"
+        is_last = ":no_retry OR attempts >= max_attempts"
         with self.write() as tx:
             before = tx.find(task)
             if wait is None:
@@ -264,9 +265,9 @@ class Claiming(Core):
             return _end(
                 tx, before, token_hash, "failed",
                 f"""
-                {to_queue_unless(over)}, error = :error,
-                not_before = iif({over}, not_before, :not_before), delayed = iif({over}, delayed, :wait > 0)""",
-                {"error": error, "no_retry": no_retry, "wait": wait, "not_before": _later(tx, wait)},
+                {to_queue_unless(is_last)}, error = :error,
+                not_before = iif({is_last}, not_before, :not_before), delayed = iif({is_last}, delayed, :wait > 0)""",
+                {"error": error, "no_retry": no_retry, "wait": wait, "not_before": _instant_after(tx, wait)},
                 actor, error=error,
                 asked={"retry_in": None if retry_in is None else wait, "no_retry": no_retry or None},
             )  # fmt: skip
@@ -280,9 +281,9 @@ class Claiming(Core):
         note: str | None = None,
         actor: Actor | None = None,
     ) -> Receipt:
-        """Return a task to its queue untouched; the attempt does not count.
+        """Return a task to its queue; the attempt does not count.
 
-        ``after`` (seconds or a length) keeps it from being claimed for that long.
+        For the time ``after`` (seconds or a duration) it cannot be claimed.
 
         Raises:
             NotFound: no such task.
@@ -298,21 +299,21 @@ class Claiming(Core):
                 {TO_QUEUE}, attempts = attempts - 1,
                 not_before = iif(:wait IS NULL, not_before, :not_before),
                 delayed = iif(:wait IS NULL, delayed, :wait > 0)""",
-                {"wait": wait, "not_before": _later(tx, wait or 0)},
+                {"wait": wait, "not_before": _instant_after(tx, wait or 0)},
                 actor, note=note, asked={"after": wait},
             )  # fmt: skip
 
     def handoff(
         self, task: str, token: str, to: str, *, note: str | None = None, actor: Actor | None = None
     ) -> Receipt:
-        """Pass a task on to another agent, for which it waits in the queue; the attempt does not count.
+        """Return a task to its queue for another agent; the attempt does not count.
 
-        The note travels with the task to whoever claims it next.
+        The next claim of the task returns the note as a warning.
 
         Raises:
             NotFound: no such task.
             LeaseLost: the token is wrong, expired or replaced.
-            InvalidInput: ``to`` is nobody, or the agent that holds the task.
+            InvalidInput: ``to`` is ``none``, or the agent that holds the task.
         """
         token_hash = _token_hash(token)
         to = inputs.agent_name(to, "to")
@@ -338,14 +339,14 @@ class Claiming(Core):
 
 
 def lease_length(core: Core, lease: str | float | None) -> int:
-    """Return the length of a lease in milliseconds; ``None`` is the default of the settings."""
+    """Return the length of a lease in milliseconds; ``None`` means the default of the settings."""
     if lease is None:
         return core.settings.lease
     return instants.parse_length(lease, field="lease", low=LEASE_LOW, high=LEASE_HIGH)
 
 
 def lease_of(row: TaskRow, token: str) -> Lease:
-    """Return the lease that a row of ``task`` stands under."""
+    """Return the lease of a row of ``task``."""
     return Lease(token, row["fence"], row["lease_expires_at"])
 
 
@@ -362,7 +363,7 @@ def _claim_one(
     length: int,
     by: Actor,
 ) -> tuple[tuple[TaskRow, int, str] | None, Conflict | None]:
-    """Claim the task that is named; return what ``grant`` does, or the refusal."""
+    """Claim the named task; return the result of ``grant``, or the refusal."""
     row = tx.find(task)
     values = {"seq": row["seq"], "agent": agent, "if_status": if_status or QUEUED, "if_version": if_version}
     sweep(tx, first="seq = :seq", values=values)
@@ -374,7 +375,7 @@ def _claim_one(
 def _claim_best(
     core: Core, tx: Transaction, agent: str, queues: Sequence[str], tags: Sequence[str], length: int, by: Actor
 ) -> tuple[TaskRow, int, str] | None:
-    """Claim the best task that is ready in some queues; return what ``grant`` does."""
+    """Claim the best ready task in some queues; return the result of ``grant``."""
     within, values = in_queues(queues)
     values["agent"] = agent
     if tags:
@@ -385,10 +386,10 @@ def _claim_best(
 
 
 def _best(queues: Sequence[str], tagged: str) -> str:
-    """Return SQL that names the best ready task of some queues.
+    """Return SQL that selects the best ready task of some queues.
 
-    Each combination of queue and assignee is one look at the head of an index, so that neither the tasks of other
-    agents nor those of other queues cost anything.
+    Each combination of queue and assignee reads the first row of an index, so that tasks of other agents and of other
+    queues cost nothing.
     """
     heads: list[str] = []
     for queued in [f"queue = :queue{number}" for number in range(len(queues))] or ["1"]:
@@ -407,9 +408,9 @@ def _best(queues: Sequence[str], tagged: str) -> str:
 def grant(
     core: Core, tx: Transaction, chosen: str, values: dict[str, Any], length: int, by: Actor
 ) -> tuple[TaskRow, int, str] | None:
-    """Claim the task that ``chosen`` names for ``values["agent"]``; return its row, attempt number and token."""
+    """Claim the task that the SQL ``chosen`` selects for ``values["agent"]``; return row, attempt number and token."""
     token, token_hash = core.new_token()
-    expires_at = _later(tx, length)
+    expires_at = _instant_after(tx, length)
     rows = tx.tasks(
         CLAIM.format(chosen=chosen),
         {**values, "now": tx.now, "token_hash": token_hash, "expires_at": expires_at, "length": length},
@@ -418,15 +419,7 @@ def grant(
         return None
     after = rows[0]
     name = after["claimed_by"]
-    tx.register_agent(name)
-    number = tx.execute(
-        """
-        INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
-        SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
-        RETURNING number
-        """,
-        {"seq": after["seq"], "agent": name, "fence": after["fence"], "now": tx.now},
-    ).fetchall()[0][0]
+    number = tx.begin_attempt(after, name)
     changed = {
         "status": {"from": "queued", "to": "claimed"},
         "attempts": {"from": after["attempts"] - 1, "to": after["attempts"]},
@@ -438,7 +431,7 @@ def grant(
 
 
 def claim_again(core: Core, tx: Transaction, earlier: Row, agent: str, length: int | None, by: Actor) -> Grant:
-    """Answer a repeated claim: the same attempt under a fresh token, if its lease is still live."""
+    """Answer a repeated claim: the same attempt with a new token, if its lease is still live."""
     row = tx.task(earlier["task_seq"])
     latest = tx.execute("SELECT max(number) FROM attempt WHERE task_seq = ?", (earlier["task_seq"],)).fetchone()[0]
     receipt = None
@@ -452,7 +445,7 @@ def claim_again(core: Core, tx: Transaction, earlier: Row, agent: str, length: i
 
 
 def _notes_left(tx: Transaction, row: TaskRow) -> list[str]:
-    """Return the latest note that was left with a task, as a sentence for whoever claims it."""
+    """Return the latest note for the next holder of a task, as a list of at most one sentence."""
     left = tx.execute(
         """
         SELECT kind, actor, data ->> 'note' AS note FROM event
@@ -466,7 +459,7 @@ def _notes_left(tx: Transaction, row: TaskRow) -> list[str]:
 
 
 def _not_claimable(row: TaskRow, agent: str, if_status: str | None, if_version: int | None) -> Conflict:
-    """Return the refusal of a claim of one task; it names the first obstacle."""
+    """Return the refusal of the claim of a named task; it names the first obstacle."""
     if row["status"] != QUEUED or if_status not in (None, QUEUED):
         return status_conflict(row, [QUEUED if if_status in (None, row["status"]) else if_status])
     if if_version not in (None, row["version"]):
@@ -481,7 +474,7 @@ def _not_claimable(row: TaskRow, agent: str, if_status: str | None, if_version: 
 def _renew_token(
     core: Core, tx: Transaction, before: TaskRow, agent: str, length: int | None, by: Actor
 ) -> Grant | None:
-    """Replace the token of a live lease of ``agent``; ``None`` if there is none."""
+    """Replace the token of the live lease of ``agent``; return ``None`` if it has none."""
     token, token_hash = core.new_token()
     after = tx.change(
         before,
@@ -494,7 +487,7 @@ def _renew_token(
             "agent": agent,
             "token_hash": token_hash,
             "length": length,
-            "expires_at": _later(tx, length or 0),
+            "expires_at": _instant_after(tx, length or 0),
         },
     )
     if after is None:
@@ -503,7 +496,7 @@ def _renew_token(
         "UPDATE attempt SET fence = ? WHERE task_seq = ? AND outcome IS NULL RETURNING number",
         (after["fence"], after["seq"]),
     ).fetchall()[0][0]
-    _seen(tx, agent)
+    _update_last_seen(tx, agent)
     data = {**changes(before, after), "attempt": number, "lease_expires_at": after["lease_expires_at"]}
     tx.record(after, "resumed", data, by)
     return Grant(to_task(after, tx.now), lease_of(after, token))
@@ -523,7 +516,7 @@ def _end(
     note: str | None = None,
     asked: dict[str, Any],
 ) -> Receipt:
-    """End a lease in the way that ``assignments`` says: the task, the attempt, the event; or replay, or refuse.
+    """End a lease: change the task by ``assignments``, end the attempt, record the event. Or replay, or refuse.
 
     ``asked`` has the verb's other arguments, ``None`` where one was not given.
 
@@ -543,7 +536,7 @@ def _end(
 
 
 def _replay_or_refuse(tx: Transaction, row: TaskRow, token_hash: str, outcome: str, asked: dict[str, Any]) -> Receipt:
-    """Answer a repeated ending, or refuse: the reply was lost if this token ended an attempt by the same verb.
+    """Replay an ending if this token ended an attempt with the same verb, since the reply was lost; else refuse.
 
     A warning names the arguments that the first call did not have: they are not taken.
     """
@@ -593,12 +586,12 @@ def _not_taken(tx: Transaction, row: TaskRow, attempt: Row, outcome: str, given:
     ]
 
 
-def _later(tx: Transaction, length: int) -> str:
-    """Return the instant that lies some milliseconds after that of a transaction."""
+def _instant_after(tx: Transaction, length: int) -> str:
+    """Return the stored form of the transaction's instant plus some milliseconds."""
     return instants.to_text(tx.instant + length)
 
 
-def _seen(tx: Transaction, agent: str) -> None:
+def _update_last_seen(tx: Transaction, agent: str) -> None:
     tx.execute("UPDATE agent SET last_seen_at = ? WHERE name = ?", (tx.now, agent))
 
 

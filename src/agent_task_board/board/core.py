@@ -1,7 +1,7 @@
-"""The public surface of the core: a transaction with its instant and its actor, and what every verb does in one.
+"""The core that all verbs share: transactions with an instant and an actor, and what verbs do in them.
 
-The verbs of this package and the features over it (schedules, hooks, transfer, upkeep, text) take a ``Core``; ``Board``
-is one. They write in ``with core.write() as tx`` and read in ``with core.read() as tx``.
+The verbs in this package and the features on top of it (schedules, hooks, transfer, upkeep, text) take a ``Core``;
+``Board`` is one. They write in ``with core.write() as tx`` and read in ``with core.read() as tx``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from ..storage.db import Row
 
 REQUEST_AGE = instants.DAY
-FORGOTTEN = 200
-"""Expired request ids that one call removes, at most."""
+"""How long request ids are kept."""
+REQUESTS_PRUNED = 200
+"""The most expired request ids that one call removes."""
 
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
 _MIN_PART = 4
-"""Characters of the shortest ending or beginning that names a task."""
+"""The fewest first or last characters of an id that can name a task."""
 
 
 class Core:
@@ -59,12 +60,12 @@ class Core:
             busy_timeout=self.settings.busy_timeout / instants.SECOND,
             before_migration=self.back_up_before_migration,
         )
-        """The file itself, for what is not a transaction of the board: backup, doctor, staging."""
+        """The file itself, for backup, doctor and staging, which need more than transactions of the board."""
         self.clock = clock
         self.random = random
         self._actor = actor
         self.has_pending_hooks = False
-        """Whether a call of this object queued a notification for hooks."""
+        """Whether a call on this object has queued a notification for hooks."""
 
     @property
     def path(self) -> str:
@@ -78,7 +79,7 @@ class Core:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the latest call found no board and worked on an empty one instead."""
+        """Whether the latest call found no board and used an empty one instead."""
         return self.database.is_missing
 
     def exists(self) -> bool:
@@ -105,7 +106,7 @@ class Core:
         self.close()
 
     def back_up_before_migration(self) -> None:
-        """Run under the write lock before the schema of an older board changes; ``Board`` makes a backup here."""
+        """Run under the write lock before the schema of an older board changes; ``Board`` creates a backup here."""
 
     # Transactions
 
@@ -116,14 +117,14 @@ class Core:
     def write(self, by: Actor | None = None) -> Transaction:
         """Return a context manager: one write transaction, committed at its end or rolled back by an exception.
 
-        ``by`` becomes the transaction's actor, under the name by which the board knows it.
+        ``by`` becomes the transaction's actor, with its name as the board first saw it.
         """
         return Transaction(self, to_write=True, by=by)
 
-    # Who acts, and what is drawn at random
+    # The actor, and random values
 
     def caller(self, actor: Actor | None) -> Actor:
-        """Return who acts: the argument, else the actor that the board was opened for, else that of the environment.
+        """Return the actor of a call: the argument, else the board's actor, else that of the environment.
 
         Raises:
             InvalidInput: the name or the kind is not allowed.
@@ -148,7 +149,7 @@ class Core:
     @staticmethod
     def new_id() -> str:
         """Return a fresh task id."""
-        from ulid import ULID  # 50 ms of import that only commands which create tasks pay for
+        from ulid import ULID  # imported here: it takes 50 ms, and only commands that create tasks need it
 
         return str(ULID())
 
@@ -156,9 +157,9 @@ class Core:
 class Transaction:
     """One transaction of the board, with the instant at which it happens.
 
-    ``execute`` and ``executemany`` are those of its connection. ``instant`` is in milliseconds since 1970, ``now`` the
-    same as it is stored; both are read once the write lock is held, since waiting for it may take seconds. ``by`` is
-    the actor of a write.
+    ``execute`` and ``executemany`` are those of the connection. ``instant`` is in milliseconds since 1970, ``now``
+    its stored form. Both are read once the write lock is held, because waiting for it can take seconds.
+    ``by`` is the actor of a write.
     """
 
     __slots__ = ("_core", "_inner", "by", "connection", "execute", "executemany", "instant", "now")
@@ -220,11 +221,11 @@ class Transaction:
         return rows[0] if rows else None
 
     def find(self, reference: str, field: str = "id") -> TaskRow:
-        """Return the task that a whole ULID, or an unambiguous ending or beginning of one, names.
+        """Return the task with this id, or the only one whose id ends like this, or begins like this.
 
         A beginning counts only if no id ends so.
 
-        Use the row for the event's ``from`` and for messages; a change is guarded by its own WHERE.
+        Use the row for the event's ``from`` values and for messages only: the WHERE of a change must check the state.
 
         Raises:
             NotFound: no such task.
@@ -242,15 +243,15 @@ class Transaction:
             )
         else:
             raise InvalidInput(
-                f"{field}: {reference[:60]!r} is not a task id",
-                hint="Give a whole id of 26 characters, or the first or last 4 or more of one.",
+                f"{field}: not a task id: {reference[:60]!r}",
+                hint="Give an id (26 characters), or at least its first or last 4 characters.",
                 field=field,
             )
         if not rows:
-            raise NotFound(f"there is no task {text}", field=field)
+            raise NotFound(f"no such task: {text}", field=field)
         if len(rows) > 1:
             raise InvalidInput(
-                f"{field}: several tasks are named by {text}",
+                f"{field}: ambiguous: {text} names several tasks",
                 hint="Give more characters of the id.",
                 field=field,
                 candidates=[row["id"] for row in rows],
@@ -261,18 +262,31 @@ class Transaction:
 
     def canonical_name(self, name: str) -> str:
         """Return an agent's name as it was first written, or as it is given if it is new."""
-        row = self.execute("SELECT name FROM agent WHERE key = ?", (name.casefold(),)).fetchone()
+        key = inputs.name_key(name)
+        row = self.execute("SELECT name FROM agent WHERE key = ?", (key,)).fetchone()
+        if row is None and not name.isascii():
+            row = self._name_of_old_key(name)
         return row[0] if row else name
 
+    def _name_of_old_key(self, name: str) -> Row | None:
+        """Return the name of an agent that an older version stored under a key that was not normalized."""
+        from unicodedata import normalize
+
+        spellings = (name.casefold(), normalize("NFD", name).casefold(), normalize("NFD", name.casefold()))
+        row: Row | None = self.execute(
+            "SELECT name FROM agent WHERE key IN (?, ?, ?) ORDER BY first_seen_at LIMIT 1", spellings
+        ).fetchone()
+        return row
+
     def register_agent(self, name: str) -> None:
-        """Record that an agent exists; its attempts tell when it was last seen."""
+        """Add an agent, if it is new; its attempts record when it was last seen."""
         self.execute(
             "INSERT INTO agent (key, name, first_seen_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (name.casefold(), name, self.now),
+            (inputs.name_key(name), name, self.now),
         )
 
     def assignee(self, name: str | None) -> str | None:
-        """Return an assignee's name as first written, and register it."""
+        """Register an assignee; return its name as first written."""
         if name is None:
             return None
         name = self.canonical_name(name)
@@ -280,11 +294,24 @@ class Transaction:
         return name
 
     def holder(self, actor: Actor | None, agent: str) -> Actor:
-        """Return who acts under a lease: ``actor`` under its canonical name, else the agent itself."""
+        """Return the actor of a verb under a lease: ``actor`` with its canonical name, else the agent itself."""
         name = self.canonical_name(self._core.caller(actor).name) if actor else agent
         return identity.Actor(name, AGENT)
 
     # Attempts
+
+    def begin_attempt(self, task: TaskRow, agent: str) -> int:
+        """Begin an attempt of an agent under the fence that its task has now; return its number."""
+        self.register_agent(agent)
+        number: int = self.execute(
+            """
+            INSERT INTO attempt (task_seq, number, agent, fence, claimed_at)
+            SELECT :seq, coalesce(max(number), 0) + 1, :agent, :fence, :now FROM attempt WHERE task_seq = :seq
+            RETURNING number
+            """,
+            {"seq": task["seq"], "agent": agent, "fence": task["fence"], "now": self.now},
+        ).fetchall()[0][0]
+        return number
 
     def end_attempt(
         self,
@@ -323,7 +350,7 @@ class Transaction:
     def record(self, task: TaskRow, kind: str, data: dict[str, Any], by: Actor | None = None) -> int:
         """Append an event and queue the notifications that it causes; return its sequence number.
 
-        Entries of ``data`` that are ``None`` are left out. ``by`` is the transaction's actor unless it is given.
+        Entries of ``data`` that are ``None`` are left out. Without ``by``, the actor is that of the transaction.
         """
         by = by or self.by
         text = json.dumps(
@@ -361,7 +388,7 @@ class Transaction:
     # Request ids
 
     def earlier_request(self, request_id: str | None, arguments: str) -> Row | None:
-        """Return what an earlier call with this request id did, or ``None`` if this is the first.
+        """Return what an earlier call with this request id did; ``None`` if this is the first call.
 
         Raises:
             Conflict: the earlier call had another verb or other arguments.
@@ -373,8 +400,8 @@ class Transaction:
         ).fetchone()
         if row is not None and row["arguments"] != arguments:
             raise Conflict(
-                f"request id {request_id!r} was used within the last 24 hours with other arguments",
-                hint="Use a fresh request id for each different call.",
+                f"request_id: already used with other arguments within the last 24 hours: {request_id!r}",
+                hint="Use a new request id for each different call.",
                 reason="request_id",
             )
         return row
@@ -382,12 +409,12 @@ class Transaction:
     def remember_request(
         self, request_id: str | None, arguments: str, *, task_seq: int, attempt: int | None, created: bool | None
     ) -> None:
-        """Keep the answer to a call under its request id, and remove some that are older than a day."""
+        """Store what a call did under its request id, and remove some expired request ids."""
         if request_id is None:
             return
         self.execute(
             "DELETE FROM request WHERE id IN (SELECT id FROM request WHERE at <= ? ORDER BY at LIMIT ?)",
-            (self._request_horizon, FORGOTTEN),
+            (self._request_horizon, REQUESTS_PRUNED),
         )
         self.execute(
             "INSERT OR REPLACE INTO request (id, arguments, at, task_seq, attempt, created) VALUES (?, ?, ?, ?, ?, ?)",
@@ -400,7 +427,7 @@ class Transaction:
 
 
 def _notifications(task: TaskRow, kind: str, data: dict[str, Any]) -> list[str]:
-    """Return the notifications that an event causes: the status that it led to, and two kinds of their own."""
+    """Return the notifications that an event causes: a new status, and ``expired`` and ``commented`` themselves."""
     if kind in ("created", "imported", "archived", "unarchived"):
         return []
     reached = [task["status"]] if "status" in data.get("changes", ()) else []
@@ -408,20 +435,20 @@ def _notifications(task: TaskRow, kind: str, data: dict[str, Any]) -> list[str]:
 
 
 def request_digest(verb: str, arguments: Sequence[Any]) -> str:
-    """Return the digest of a call that a request id stands for: one verb with one set of arguments."""
+    """Return the digest of a verb and its arguments, to compare calls with the same request id."""
     return history.digest(json.dumps([verb, *arguments], sort_keys=True))
 
 
 def is_ulid(text: str) -> bool:
-    """Say whether a text is a whole ULID in capitals; 128 bits leave the first letter 0 to 7."""
+    """Say whether a text is a full ULID in capitals; the first character of 128 bits is 0 to 7."""
     return len(text) == inputs.ULID and text[0] < "8" and _CROCKFORD.issuperset(text)
 
 
 def as_agent(actor: Actor) -> Actor:
-    """Return the actor as an agent: whoever acts under a lease is one."""
+    """Return the actor as an agent, for verbs under a lease."""
     return identity.Actor(actor.name, AGENT)
 
 
 def system() -> Actor:
-    """Return the actor of what the board does by itself, as when a lease expires."""
+    """Return the actor of what the board does by itself, such as expiring a lease."""
     return identity.Actor(SYSTEM, SYSTEM)

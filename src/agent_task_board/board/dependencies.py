@@ -1,4 +1,4 @@
-"""Dependencies: who waits for whom, told in sentences, and never in a cycle."""
+"""Add and drop dependencies, refuse cycles, and describe the changes in sentences."""
 
 from __future__ import annotations
 
@@ -14,34 +14,37 @@ if TYPE_CHECKING:
     from .core import Transaction
 
 SENTENCES = 10
-"""Dependencies that a receipt spells out, at most."""
+"""Maximum number of dependencies that a receipt describes one by one."""
 _TITLE = 60
+"""Maximum number of characters of a title in a sentence."""
 
 
 def find_all(tx: Transaction, references: Iterable[str]) -> dict[str, TaskRow]:
-    """Return the tasks that references name, by id.
+    """Return the tasks with these references, by id.
 
     Raises:
-        NotFound: one of them does not exist.
+        NotFound: one of the tasks does not exist.
     """
     rows = (tx.find(reference, "depends_on") for reference in references)
     return {row["id"]: row for row in rows}
 
 
 def add(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
-    """Let a task wait for others; return who waits for whom, in sentences.
+    """Make a task depend on others; return sentences that say which task waits for which.
 
     Raises:
-        Conflict: the others wait for the task themselves, directly or along a chain.
+        Conflict: one of the others depends on the task, directly or through other tasks.
         InvalidInput: the task would have too many dependencies.
     """
     cycle = _cycle(tx, row, others)
     if cycle:
+        is_long = len(cycle) > refusals.CYCLE_TASKS + 1
         raise Conflict(
-            f"this would close a cycle: {refusals.cycle(cycle)}",
-            hint="Leave out one of these dependencies, or drop another one first.",
+            f"dependency cycle: {refusals.cycle(cycle)}",
+            hint="Omit one of these dependencies, or drop another one first.",
             reason="cycle",
-            cycle=cycle,
+            cycle=cycle[: refusals.CYCLE_TASKS] if is_long else cycle,
+            **({"more": len(cycle) - 1 - refusals.CYCLE_TASKS} if is_long else {}),
         )
     tx.executemany(
         """
@@ -56,7 +59,7 @@ def add(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
 
 
 def drop(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
-    """Let a task no longer wait for others; return what changed, in sentences."""
+    """Remove dependencies of a task; return sentences that say what changed."""
     tx.executemany(
         "DELETE FROM dependency WHERE task_seq = ? AND depends_on_seq = ?",
         [(row["seq"], other["seq"]) for other in others.values()],
@@ -65,16 +68,16 @@ def drop(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]
 
 
 def sentences(row: TaskRow, others: Iterable[TaskRow], verb: str) -> list[str]:
-    """Say who waits for whom, so that nobody gets the direction of a dependency wrong."""
-    everyone = list(others)
-    said = [f"{_shown(row)} {verb} {_shown(other)}" for other in everyone[:SENTENCES]]
-    if len(everyone) > SENTENCES:
-        said.append(f"{_shown(row)} {verb} {len(everyone) - SENTENCES:,} more tasks")
-    return said
+    """Return sentences that say which task waits for which, so that the direction of a dependency is clear."""
+    tasks = list(others)
+    found = [f"{_label(row)} {verb} {_label(other)}" for other in tasks[:SENTENCES]]
+    if len(tasks) > SENTENCES:
+        found.append(f"{_label(row)} {verb} {len(tasks) - SENTENCES:,} more tasks")
+    return found
 
 
 def _cycle(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
-    """Return the ids along the cycle that these dependencies would close, its first id again at its end."""
+    """Return the ids along the cycle that these dependencies would create, the first one repeated at the end."""
     if not tx.execute("SELECT 1 FROM dependency WHERE depends_on_seq = ? LIMIT 1", (row["seq"],)).fetchone():
         others = {id_: other for id_, other in others.items() if other["seq"] == row["seq"]}
     came_from: dict[int, tuple[int, str]] = {other["seq"]: (row["seq"], other["id"]) for other in others.values()}
@@ -101,6 +104,6 @@ def _cycle(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[st
     return [row["id"], *reversed(path[1:]), row["id"]]
 
 
-def _shown(row: TaskRow) -> str:
+def _label(row: TaskRow) -> str:
     title = row["title"]
     return f'"{title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"}" ({row["id"][-6:]})'

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 from .. import inputs
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NotPermitted
 from ..model import CANCELLED, CLAIMED, FAILED, FINAL, LEASED, QUEUED, REVIEW, RUNNING, STATUSES, Receipt
 from ..storage.db import IntegrityError
 from . import dependencies, fields, refusals
 from .adding import key_holder
 from .expiry import END_LEASE, TO_QUEUE
 from .history import changes
-from .review import require_person
+from .review import IS_PERSON, require_person
 from .rows import to_task
 
 TYPE_CHECKING = False
@@ -38,16 +38,17 @@ def update(
     if_status: str | None,
     if_version: int | None,
     comment: str | None,
+    own_only: bool,
     actor: Actor | None,
 ) -> Receipt:
-    """Do what ``Board.update`` promises; ``given`` holds the fields to change, ``None`` resets one to its default.
+    """Do what ``Board.update`` promises; ``given`` has the fields to change, and ``None`` resets one to its default.
 
-    ``depends_on`` of ``None`` leaves the dependencies as they are, an empty list removes them.
+    If ``depends_on`` is ``None``, the dependencies do not change; an empty list removes them.
     """
     if "assignee" in given:
         given = {**given, "assignee": core.named(given["assignee"], actor)}
-    columns = fields.stored(fields.reset(given), core.settings)
-    new_tags, lost_tags = inputs.tags(add_tags), inputs.tags(drop_tags)
+    columns = fields.stored(fields.reset(given), fields.Context(core.settings, core.clock()))
+    new_tags, lost_tags = inputs.new_tags(add_tags), inputs.tags(drop_tags)
     if if_status is not None:
         inputs.one_of(if_status, "if_status", STATUSES)
     if if_version is not None:
@@ -67,7 +68,7 @@ def update(
         if new_tags or lost_tags:
             columns["tags"] = _edited_tags(columns.get("tags") or before["tags"], new_tags, lost_tags)
         if columns.get("needs_approval") == 0 and before["needs_approval"]:
-            require_person(tx, before, "update --no-needs-approval")
+            require_person(tx, before)
         added: dict[str, TaskRow] = {}
         dropped: dict[str, TaskRow] = {}
         if edits_dependencies:
@@ -75,7 +76,7 @@ def update(
         changed = {name: value for name, value in columns.items() if value != before[name]}
         _write_fields(
             tx, before, changed, if_status, if_version,
-            touched=bool(changed or added or dropped), reassigns="assignee" in columns,
+            touched=bool(changed or added or dropped), reassigns="assignee" in columns, own_only=own_only,
         )  # fmt: skip
         sentences = dependencies.drop(tx, before, dropped)
         if added:
@@ -101,7 +102,7 @@ def _edited_dependencies(
     added: Sequence[str],
     dropped: Sequence[str],
 ) -> tuple[dict[str, TaskRow], dict[str, TaskRow]]:
-    """Return the tasks that a task must wait for in addition, and those that it must not wait for any more."""
+    """Return the dependencies to add and those to remove, by id."""
     current = dependencies.find_all(tx, json.loads(before["blocked_by"]))
     wanted = current if replaced_by is None else dependencies.find_all(tx, replaced_by)
     wanted = {**wanted, **dependencies.find_all(tx, added)}
@@ -122,8 +123,11 @@ def _write_fields(
     *,
     touched: bool,
     reassigns: bool,
+    own_only: bool,
 ) -> None:
-    """Write changed columns under every expectation of the caller, or refuse."""
+    """Write changed columns if every condition of the caller holds; else refuse."""
+    # The creator of a task never changes, so its name can be compared here, as SQLite cannot: with `casefold`.
+    is_creator = before["created_by"].casefold() == tx.by.name.casefold()
     assignments = "".join(f"{column} = :{column}, " for column in changed)
     if "not_before" in changed:
         assignments += "delayed = coalesce(:not_before > :now, 0), "
@@ -138,6 +142,7 @@ def _write_fields(
                AND (:if_version IS NULL OR version = :if_version)
                AND (NOT :reassigns OR status = 'queued')
                AND (:limit IS NULL OR attempts + (status = 'queued') <= :limit)
+               AND (NOT :own_only OR :is_creator OR (claimed_by = :actor AND lease_expires_at > :now))
             RETURNING seq
             """,
             {
@@ -147,6 +152,9 @@ def _write_fields(
                 "touched": touched,
                 "reassigns": reassigns,
                 "limit": limit,
+                "own_only": own_only,
+                "is_creator": is_creator,
+                "actor": tx.by.name,
                 "if_status": if_status,
                 "if_version": if_version,
             },
@@ -163,13 +171,21 @@ def _write_fields(
     if if_version not in (None, before["version"]):
         raise refusals.version_conflict(before, if_version)
     if reassigns and before["status"] != QUEUED:
-        hint = "Use `atb reassign`, which takes the task from its holder."
+        hint = "Use `atb reassign`, which revokes the holder's lease."
         raise refusals.status_conflict(before, [QUEUED], hint=hint)
-    raise InvalidInput(f"max_attempts: {limit} leaves no attempt ({before['attempts']} are used)", field="max_attempts")
+    is_holder = before["claimed_by"] == tx.by.name and (before["lease_expires_at"] or "") > tx.now
+    if own_only and not is_creator and not is_holder:
+        holds = f"{before['claimed_by']} holds it" if before["status"] in LEASED else "nobody holds it"
+        raise NotPermitted(
+            f"only the holder or the creator may change task {before['id']}: {before['created_by']} created it, "
+            f"{holds}, and you are {tx.by.name}",
+            hint="Add a comment that says what should change, or claim the task first.",
+        )
+    raise InvalidInput(f"max_attempts: too small: {limit} ({before['attempts']} already used)", field="max_attempts")
 
 
 def _key_conflict_or_bug(tx: Transaction, error: IntegrityError, key: str | None) -> Exception:
-    """Return the refusal of a dedupe key that another unfinished task holds, or the error itself."""
+    """Return the refusal if another unfinished task has the dedupe key; else the error itself."""
     holder = key_holder(tx, key)
     return error if key is None or holder is None else refusals.key_conflict(key, holder)
 
@@ -226,9 +242,14 @@ def cancel(core: Core, task: str, *, note: str | None, actor: Actor | None) -> R
         after = tx.change(
             before,
             f"status = 'cancelled', finished_at = :now, {END_LEASE}",
-            where="status IN ('queued', 'claimed', 'running', 'review')",
+            where=f"""
+            (status IN ('queued', 'claimed', 'running')
+             OR (status = 'review' AND :actor_kind <> 'agent' AND {IS_PERSON}))""",
+            values={"actor": tx.by.name, "actor_kind": tx.by.kind},
         )
         if after is None:
+            if before["status"] == REVIEW:
+                require_person(tx, before)
             raise refusals.status_conflict(before, [QUEUED, *LEASED, REVIEW])
         attempt = tx.end_attempt(after, "cancelled", note=note) if before["status"] in LEASED else None
         tx.record(after, "cancelled", {**changes(before, after), "note": note, "attempt": attempt})

@@ -1,4 +1,4 @@
-"""Expired leases and delayed tasks: a claim handles those in its way, and a tick handles all of them."""
+"""Expire leases and promote delayed tasks: a claim does so for a limited number, a tick for all."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from .core import Core, Transaction
 
 BATCH = 200
-"""Leases that one transaction expires, and delayed tasks that it promotes, at most."""
+"""The most leases that one transaction expires, and the most delayed tasks that it promotes."""
 
 END_LEASE = "lease_token_hash = NULL, lease_expires_at = NULL, lease_length = NULL"
-"""SQL: what every end of a lease sets."""
+"""SQL: the assignments that end a lease."""
 
 TO_QUEUE = f"status = 'queued', claimed_by = NULL, claimed_at = NULL, progress = NULL, {END_LEASE}"
-"""SQL: what every return to the queue sets."""
+"""SQL: the assignments that return a task to its queue."""
 
 
-def to_queue_unless(over: str) -> str:
-    """Return SQL that returns a task to its queue, or fails it where ``over`` is true."""
+def to_queue_unless(is_last: str) -> str:
+    """Return the assignments that return a task to its queue, or fail it if the SQL ``is_last`` is true."""
     return f"""
-        status = iif({over}, 'failed', 'queued'), finished_at = iif({over}, :now, NULL),
-        claimed_by = iif({over}, claimed_by, NULL), claimed_at = iif({over}, claimed_at, NULL),
-        progress = iif({over}, progress, NULL), {END_LEASE}"""
+        status = iif({is_last}, 'failed', 'queued'), finished_at = iif({is_last}, :now, NULL),
+        claimed_by = iif({is_last}, claimed_by, NULL), claimed_at = iif({is_last}, claimed_at, NULL),
+        progress = iif({is_last}, progress, NULL), {END_LEASE}"""
 
 
 def sweep(tx: Transaction, *, first: str | None = None, values: dict[str, Any] | None = None) -> tuple[int, int]:
-    """Expire leases that have ended and promote delayed tasks that are due, at most ``BATCH`` of each.
+    """Expire leases past their end and promote delayed tasks that are due, at most ``BATCH`` of each.
 
     Args:
         tx: the write transaction.
         first: SQL over a row of ``task``; rows for which it is true come first, then those of larger priority.
-            Without it the rows come in the order of their instants, which costs no sorting.
+            Without it, rows come in the order of their instants, which needs no sorting.
         values: the parameters of ``first``.
 
     Returns:
@@ -85,7 +85,7 @@ def sweep(tx: Transaction, *, first: str | None = None, values: dict[str, Any] |
 
 
 def expire_all(core: Core) -> int:
-    """Expire every lease that has ended and promote every delayed task that is due, in small transactions.
+    """Expire every lease past its end and promote every delayed task that is due, in small transactions.
 
     Returns:
         How many leases were expired.
@@ -100,11 +100,11 @@ def expire_all(core: Core) -> int:
 
 
 def _expire(tx: Transaction, before: TaskRow) -> None:
-    """Take back a lease that has ended: the task is queued at once, or failed if no attempt is left."""
+    """Expire the lease of a task: the task is queued at once, or failed if no attempt is left."""
     error = lease_expired(before)
     assignments = f"{to_queue_unless('attempts >= max_attempts')}, error = :error"
     after = tx.change(before, assignments, where=IS_EXPIRED, values={"error": error})
     if after is None:
-        return  # the sweep read it in this transaction
+        return  # cannot happen: the sweep read the row in this transaction
     number = tx.end_attempt(after, "expired", error=error)
     tx.record(after, "expired", {**changes(before, after), "attempt": number, "error": error}, system())

@@ -1,6 +1,6 @@
-"""The fields of a task that a caller may set: one table for the service, every adapter, imports and templates.
+"""The fields of a task that a caller can set: one table for the service, every adapter, imports and templates.
 
-``depends_on`` is an argument and ``blocked_by`` is what a task's JSON calls the same list; only this table translates.
+The argument ``depends_on`` is the same list as ``blocked_by`` in a task's JSON.
 """
 
 from __future__ import annotations
@@ -14,15 +14,29 @@ if TYPE_CHECKING:
 
     from ..settings import Settings
 
-    Check = Callable[[Any, Settings], Any]
-    """Takes a value and the settings; returns what is stored, or raises ``InvalidInput``."""
+    Check = Callable[[Any, "Context"], Any]
+    """Takes a value and its context; returns what is stored, or raises ``InvalidInput``."""
 
 ADD, UPDATE, IMPORT, TEMPLATE = "add", "update", "import", "template"
-"""Where a field may be set."""
+"""Where a field can be set."""
+
+
+class Context:
+    """What a value is read with: the settings, and the instant from which relative ones such as ``+2d`` count.
+
+    ``old`` says that the values come from a board: names that no call may introduce any more are taken there.
+    """
+
+    __slots__ = ("now", "old", "settings")
+
+    def __init__(self, settings: Settings, now: int, *, old: bool = False) -> None:
+        self.settings = settings
+        self.now = now
+        self.old = old
 
 
 class Field:
-    """One field: how it is checked and stored, what it is if it is not given, and where it may be set."""
+    """One field: its check, its default, and where it can be set."""
 
     __slots__ = ("check", "default", "places", "resets")
 
@@ -35,17 +49,26 @@ class Field:
 
 
 def _instant(field: str, *, end_of_day: bool = False) -> Check:
-    def check(value: Any, settings: Settings) -> str | None:
+    def check(value: Any, context: Context) -> str | None:
         if value is None or value == "":
             return None
-        return instants.parse_instant(value, settings.timezone, field=field, end_of_day=end_of_day)
+        zone = context.settings.timezone
+        return instants.parse_instant(value, zone, field=field, end_of_day=end_of_day, now=context.now)
 
     return check
 
 
-def _max_attempts(value: Any, settings: Settings) -> int:
-    limit = settings.max_attempts if value is None else value
+def _max_attempts(value: Any, context: Context) -> int:
+    limit = context.settings.max_attempts if value is None else value
     return inputs.integer(limit, "max_attempts", 1, inputs.MAX_ATTEMPTS)
+
+
+def _queue(value: Any, context: Context) -> str:
+    return (inputs.name if context.old else inputs.queue_name)(value, "queue")
+
+
+def _tags(value: Any, context: Context) -> str:
+    return inputs.json_text((inputs.tags if context.old else inputs.new_tags)(value), "tags")
 
 
 _EVERYWHERE = (ADD, UPDATE, IMPORT, TEMPLATE)
@@ -53,12 +76,12 @@ _EVERYWHERE = (ADD, UPDATE, IMPORT, TEMPLATE)
 FIELDS: dict[str, Field] = {
     "title": Field(lambda value, _: inputs.title(value, "title"), None, *_EVERYWHERE, resets=False),
     "body": Field(lambda value, _: inputs.text(value, "body", inputs.BODY), "", *_EVERYWHERE),
-    "queue": Field(lambda value, _: inputs.name(value, "queue"), "default", *_EVERYWHERE),
+    "queue": Field(_queue, "default", *_EVERYWHERE),
     "priority": Field(lambda value, _: inputs.priority(value, "priority"), 0, *_EVERYWHERE),
-    "assignee": Field(lambda value, _: inputs.assignee(value, "assignee"), None, *_EVERYWHERE),
+    "assignee": Field(lambda value, context: inputs.assignee(value, "assignee", old=context.old), None, *_EVERYWHERE),
     "due_at": Field(_instant("due_at", end_of_day=True), None, ADD, UPDATE, IMPORT),
     "not_before": Field(_instant("not_before"), None, ADD, UPDATE, IMPORT),
-    "tags": Field(lambda value, _: inputs.json_text(inputs.tags(value), "tags"), (), *_EVERYWHERE),
+    "tags": Field(_tags, (), *_EVERYWHERE),
     "params": Field(lambda value, _: inputs.parameters({} if value is None else value), None, *_EVERYWHERE),
     "dedupe_key": Field(lambda value, _: inputs.key(value, "dedupe_key"), None, ADD, UPDATE, IMPORT),
     "max_attempts": Field(_max_attempts, None, *_EVERYWHERE),
@@ -66,11 +89,14 @@ FIELDS: dict[str, Field] = {
         lambda value, _: int(inputs.boolean(value, "needs_approval")), False, *_EVERYWHERE, resets=False
     ),
 }
-"""By name. A field without a default (the title) is required."""
+"""The fields by name; only ``title`` is required."""
+
+INSTANTS = ("due_at", "not_before")
+"""The fields that hold an instant."""
 
 DEPENDS_ON = "depends_on"
 BLOCKED_BY = "blocked_by"
-"""The argument and the key of a task's JSON that name its dependencies."""
+"""The argument, and the key in a task's JSON, for its dependencies."""
 
 
 def as_arguments(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,26 +110,26 @@ def name_in_json(argument: str) -> str:
 
 
 def settable(place: str) -> dict[str, Any]:
-    """Return the fields that may be set in a place, with their defaults."""
+    """Return the fields that can be set in a place, with their defaults."""
     return {name: field.default for name, field in FIELDS.items() if place in field.places}
 
 
 def among(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of some arguments that are fields, in the order of the table."""
+    """Return the arguments that are fields, in the order of the table."""
     return {name: arguments[name] for name in FIELDS if name in arguments}
 
 
 def reset(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields given, with the default in place of each ``None`` that resets its field."""
+    """Return the given fields, with the default for each ``None`` that resets its field."""
     return {
         name: FIELDS[name].default if value is None and FIELDS[name].resets else value for name, value in given.items()
     }
 
 
-def stored(given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def stored(given: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Check the fields given and return what is stored for them, by column.
 
     Raises:
         InvalidInput: a value is malformed or out of range; ``details.field`` names it.
     """
-    return {name: FIELDS[name].check(value, settings) for name, value in given.items()}
+    return {name: FIELDS[name].check(value, context) for name, value in given.items()}

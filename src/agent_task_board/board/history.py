@@ -1,6 +1,6 @@
-"""The history of a task: what an event says has changed, and the state that a task's events lead to.
+"""The history of a task: the changes that an event records, and the state that results from a task's events.
 
-The state is the fold of the events. Of body, params and result the history holds only size and SHA-256.
+Of body, params and result, events have only size and SHA-256.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from ..model import TaskRow
 
-try:  # hashlib loads all of OpenSSL: four milliseconds and three megabytes for every command
+try:  # hashlib loads OpenSSL: 4 ms and 3 MB for every command
     if sys.version_info >= (3, 12):
         from _sha2 import sha256
     else:
         from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]
-except ImportError:  # a Python built without hashes of its own
+except ImportError:  # a Python built without its own hashes
     from hashlib import sha256
 
 TRACKED = tuple(
@@ -31,9 +31,9 @@ TRACKED = tuple(
     max_attempts fence claimed_by progress artifacts archived_at
     """.split()
 )
-"""The columns whose changes an event holds."""
+"""The columns whose changes are recorded in events."""
 DIGESTED = ("body", "params", "result")
-"""The columns of which an event holds size and SHA-256."""
+"""The columns of which events have size and SHA-256."""
 
 _EMPTY: dict[str, Any] = {
     **dict.fromkeys(TRACKED),
@@ -52,7 +52,7 @@ def digest(text: str) -> str:
 
 
 def changes(before: TaskRow | None, after: TaskRow) -> dict[str, Any]:
-    """Return ``{"changes": {field: {"from", "to"}}}`` between two states of a row, or since it did not exist."""
+    """Return ``{"changes": {field: {"from", "to"}}}`` between two states of a row; ``None`` is a new task."""
     old = _EMPTY if before is None else before
     return {
         "changes": {
@@ -64,7 +64,7 @@ def changes(before: TaskRow | None, after: TaskRow) -> dict[str, Any]:
 
 
 def as_recorded(key: str, value: Any) -> Any:
-    """Return the value of a column as an event holds it."""
+    """Return the value of a column as events record it."""
     if key in DIGESTED:
         return None if value is None else {"bytes": len(value.encode()), "sha256": digest(value)}
     if key in JSON_LISTS:
@@ -72,12 +72,12 @@ def as_recorded(key: str, value: Any) -> Any:
     return bool(value) if key == "needs_approval" else value
 
 
-UNBORN: dict[str, Any] = {key: as_recorded(key, _EMPTY[key]) for key in (*TRACKED, *DIGESTED)}
+NEW_TASK: dict[str, Any] = {key: as_recorded(key, _EMPTY[key]) for key in (*TRACKED, *DIGESTED)}
 """The state of a task before its first event."""
 
 
 def difference(state: dict[str, Any], row: TaskRow) -> dict[str, Any]:
-    """Return ``{field: {"from", "to"}}`` between the state that a history led to and a row."""
+    """Return ``{field: {"from", "to"}}`` between the result of ``fold`` and a row."""
     changed = {}
     for key in (*TRACKED, *DIGESTED):
         value = as_recorded(key, row[key])
@@ -87,19 +87,21 @@ def difference(state: dict[str, Any], row: TaskRow) -> dict[str, Any]:
 
 
 def fold(events: Iterable[tuple[int, str, str]]) -> tuple[dict[str, Any], str | None]:
-    """Return the state that the events of a task lead to, and what is wrong with them, if anything.
+    """Return the state that results from a task's events, and the first inconsistency among them, if any.
 
-    ``events`` are number, kind and data (JSON), oldest first. Each change must start from the state that the events
-    before it led to; an ``imported`` event settles what came before it.
+    ``events`` are number, kind and data (JSON), oldest first. Each change must start from the result of the events
+    before it. An ``imported`` event sets the state, whatever came before.
     """
-    state = dict(UNBORN)
+    state = dict(NEW_TASK)
     wrong = None
     for seq, kind, data in events:
         imported = kind == "imported"
         for field, change in json.loads(data).get("changes", {}).items():
             if field in state:
                 if change["from"] != state[field] and not imported:
-                    wrong = wrong or f"event {seq} changes {field} from a value that no event before it led to"
+                    wrong = (
+                        wrong or f"event {seq} changes {field} from another value than the events before it result in"
+                    )
                 state[field] = change["to"]
         if imported:
             wrong = None

@@ -1,7 +1,7 @@
-"""What is true of a task at an instant, in SQL and in Python: the one place that spells these rules.
+"""The rules about the state of a task at an instant, in SQL and in Python; no other module repeats them.
 
-SQL here is over a row of ``task`` with the parameter ``:now``. Statuses are literals, and the terms of partial indexes
-are repeated word for word: SQLite uses such an index only in a query that repeats its ``WHERE``.
+The SQL is over a row of ``task`` with the parameter ``:now``. Statuses are literals, and the terms of partial indexes
+are repeated exactly: SQLite uses such an index only in a query that repeats its ``WHERE``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IS_UNFINISHED = "finished_at IS NULL"
 IS_LEASED = "status IN ('claimed', 'running')"
 IS_EXPIRED = f"{IS_LEASED} AND lease_expires_at <= :now"
-"""A lease that has ended and that nobody has taken back yet."""
+"""The lease is past its end, and no tick or claim has expired it yet."""
 
 HELD = f"{IS_LEASED} AND same_secret(lease_token_hash, :token_hash) AND lease_expires_at > :now"
 """The guard of every verb under a lease: the token is right and the lease is live."""
@@ -30,7 +30,7 @@ IS_PROMOTED = f"{IS_UNBLOCKED} AND delayed = 0"
 IS_WAITING = "status = 'queued' AND delayed = 1"
 """The terms of the index of delayed tasks, due or not."""
 IS_DUE = "coalesce(not_before <= :now, 1)"
-"""Not redundant beside ``delayed = 0``: the clock may have been set back since the task was promoted."""
+"""Needed even with ``delayed = 0``: the clock may have been set back since the task was promoted."""
 IS_READY = f"{IS_UNBLOCKED} AND {IS_DUE}"
 
 DERIVED = {
@@ -40,7 +40,7 @@ DERIVED = {
     "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
     "overdue": f"coalesce(due_at < :now, 0) AND {IS_UNFINISHED}",
 }
-"""The derived booleans of a task; ``derive`` says the same in Python."""
+"""The derived booleans of a task; ``derive`` has the same rules in Python."""
 
 IS_CLAIMABLE_BY = "(assignee IS NULL OR assignee = :agent)"
 
@@ -52,11 +52,11 @@ HAS_TAGS = """NOT EXISTS (
 ANYTHING_DUE = f"""
     SELECT EXISTS (SELECT 1 FROM task INDEXED BY task_leased WHERE {IS_EXPIRED})
         OR EXISTS (SELECT 1 FROM task INDEXED BY task_delayed WHERE {IS_WAITING} AND not_before <= :now)"""
-"""Is there a lease to take back or a task to promote?"""
+"""SQL: whether there is a lease to expire or a task to promote."""
 
 
 def derive(row: TaskRow, now: str) -> dict[str, bool]:
-    """Return the derived booleans of a row as of ``now``; ``DERIVED`` says the same in SQL."""
+    """Return the derived booleans of a row as of ``now``; ``DERIVED`` has the same rules in SQL."""
     status, not_before, due_at = row["status"], row["not_before"], row["due_at"]
     blocked = status == QUEUED and row["open_dependencies"] > 0
     delayed = status == QUEUED and not_before is not None and not_before > now
@@ -70,7 +70,7 @@ def derive(row: TaskRow, now: str) -> dict[str, bool]:
 
 
 def in_queues(queues: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Return SQL for "in one of these queues" (any, if none is given), and its parameters."""
+    """Return SQL for "in one of these queues" (in any, if none is given), and its parameters."""
     if not queues:
         return "1", {}
     values = {f"queue{number}": queue for number, queue in enumerate(queues)}

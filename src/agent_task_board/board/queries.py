@@ -1,4 +1,4 @@
-"""Read tasks and their history: each method one read transaction, a single view that writes nothing."""
+"""Read tasks and their history; each method is one read transaction."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from .rows import COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from ..model import Attempt, Event, EventPage, Link, Task, TaskDetails
-    from ..storage.db import Row
+    from ..storage.db import Cursor, Row
     from .core import Transaction
 
 LIST_LIMIT = 100_000
 EVENT_LIMIT = 10_000
 SEARCH = 500
+PAGE_SIZE = 32 * 1_048_576
+"""Characters of long values in one page, plus those of its last entry; a page that reaches it ends early."""
 
 UNFINISHED = frozenset(STATUSES) - frozenset(FINAL)
 
@@ -30,10 +32,12 @@ WORK = "work"
 """The default order: what a claim would take next, the other queued tasks, those held, waiting or in review, those
 finished."""
 ASSIGNEES = 50
-"""Assignees of ready tasks whose tasks a list looks at one by one, at most."""
+"""The most assignees of ready tasks whose tasks a list reads one by one."""
 COUNTED = 10_000
-"""Tasks behind a page that are counted, at most."""
+"""The most tasks behind a page that are counted."""
 
+_LONG = ("tags", "blocked_by", "artifacts", "body", "params", "result", "error")
+"""The columns of a task that can be long."""
 _NEVER = "9999-12-31T23:59:59.999+00:00"
 _ORDERS = {
     "age": ("seq", "seq", "seq > :seq"),
@@ -100,7 +104,7 @@ _FINISHED = len(_BANDS) - 1
 
 
 class TaskPage:
-    """Some tasks of a list, and the cursor of the next page (``None`` on the last one).
+    """Some tasks of a list, and the cursor of the next page (``None`` on the last page).
 
     ``more`` is how many tasks follow, ``hidden`` how many finished ones were left out. Where counting takes long, it
     ends at ``COUNTED + 1``.
@@ -175,13 +179,13 @@ class Queries(Core):
         hide_finished: bool = False,
         agent: str | None = None,
     ) -> TaskPage:
-        """Return the tasks that meet every condition given, ``limit`` of them after the cursor ``after``.
+        """Return the tasks that meet every given condition, at most ``limit`` after the cursor ``after``.
 
         ``status`` entries may name several, separated by commas. ``assignee`` may be ``none``; ``me``, there and in
-        ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``; ``search`` looks into id, title
-        and body and ignores the case of ASCII letters. Archived tasks are found by ``search``, and by ``archived``,
-        which leaves out all others. ``hide_finished`` leaves out finished tasks, unless ``status``, ``archived`` or
-        ``search`` asks for them, and counts them. Without ``full`` the tasks lack body, params, result and error.
+        ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``; ``search`` searches id, title and
+        body and ignores the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them.
+        ``hide_finished`` leaves out finished tasks, unless ``status``, ``archived`` or ``search`` asks for them, and
+        counts them. Without ``full``, body, params, result and error are left out.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
         inputs.one_of(order, "order", ORDERS)
@@ -209,10 +213,10 @@ class Queries(Core):
         start = _read_cursor(after, order) if after else None
         with self.read() as tx:
             if assignee is not None:
-                wanted_assignee = inputs.assignee(self.named(assignee, None, agent), "assignee")
+                wanted_assignee = inputs.assignee(self.named(assignee, None, agent), "assignee", old=True)
                 found.add("assignee IS :assignee", assignee=wanted_assignee and tx.canonical_name(wanted_assignee))
             if claimed_by is not None:
-                name = inputs.agent_name(self.named(claimed_by, None, agent), "claimed_by")
+                name = inputs.agent_name(self.named(claimed_by, None, agent), "claimed_by", old=True)
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
             found.values["now"] = tx.now
             bands = range(_FINISHED) if hides or only_unfinished else range(len(_BANDS))
@@ -230,7 +234,7 @@ class Queries(Core):
             return page
 
     def show(self, task: str) -> TaskDetails:
-        """Return a task with its attempts, its dependencies both ways and its comments.
+        """Return a task with its attempts, its dependencies in both directions and its comments.
 
         Raises:
             NotFound: no such task.
@@ -255,7 +259,12 @@ class Queries(Core):
                     "JOIN dependency ON task.seq = task_seq WHERE depends_on_seq = ? ORDER BY task.seq",
                     seq,
                 ),
-                "comments": list(_events(tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,))),
+                "comments": [
+                    _event(event)
+                    for event in _select_events(
+                        tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,)
+                    )
+                ],
             }
             if row["archived_at"] is not None:
                 found["archived_at"] = row["archived_at"]
@@ -266,9 +275,9 @@ class Queries(Core):
     ) -> EventPage:
         """Return events with a sequence number above ``after``, oldest first, of one task or of all.
 
-        ``next`` is the ``after`` of the next page: the number of the last event returned, or ``after`` again. With
-        ``before`` the events come newest first, from below that number (0: from the newest); ``next`` is then the
-        ``before`` of the next page, 0 once the first event was returned.
+        ``next`` is the ``after`` of the next page: the number of the last event, or ``after`` if there is none. With
+        ``before``, events below that number come newest first (0: all); ``next`` is then the ``before`` of the next
+        page, or 0 on the last page.
 
         Raises:
             NotFound: no such task.
@@ -279,16 +288,19 @@ class Queries(Core):
             where, values, order = "event.seq > ?", [after], "event.seq"
         else:
             if after:
-                raise InvalidInput("after and before exclude each other", field="before")
+                raise InvalidInput("before: cannot be combined with after", field="before")
             inputs.version(before, "before")
             where, values, order = "event.seq < ?", [before or 2**62], "event.seq DESC"
         with self.read() as tx:
             if task is not None:
                 where, values = f"event.task_seq = ? AND {where}", [tx.find(task)["seq"], *values]
-            found = list(_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit)))
+            rows, has_more, _ = _page(
+                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [6]
+            )
+            found = [_event(row) for row in rows]
         if before is None:
             return {"events": found, "next": found[-1]["seq"] if found else after}
-        return {"events": found, "next": found[-1]["seq"] if len(found) == limit else 0}
+        return {"events": found, "next": found[-1]["seq"] if has_more else 0}
 
     def count_events(self, after: int, *, task: str | None = None) -> int:
         """Count the events with a sequence number above ``after``, of one task or of all.
@@ -306,7 +318,7 @@ class Queries(Core):
         return number
 
     def revision(self) -> int:
-        """Return the number that grows with every write to any task."""
+        """Return the board's revision, which grows with every write to any task."""
         with self.read() as tx:
             number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
         return number
@@ -329,18 +341,21 @@ def _ordered_page(
     where, values = f"{kept} AND {found.sql}", {**found.values, "limit": limit + 1}
     if start is not None:
         where, values = f"{where} AND {beyond}", {**values, "key": start[0], "seq": start[1]}
-    rows = tx.execute(
-        f"""
-        SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
-         WHERE {where}
-         ORDER BY {ordering}
-         LIMIT :limit
-        """,
-        values,
-    ).fetchall()
-    if len(rows) <= limit:
+    rows, has_more, _ = _page(
+        tx.execute(
+            f"""
+            SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
+             WHERE {where}
+             ORDER BY {ordering}
+             LIMIT :limit
+            """,
+            values,
+        ),
+        limit,
+        _long_columns(full=full),
+    )
+    if not has_more:
         return TaskPage(_read_tasks(tx, rows, full=full), None)
-    rows.pop()
     last = (rows[-1]["key"], rows[-1]["seq"])
     more = _count(tx, found, [f"{kept} AND {beyond}"], key=last[0], seq=last[1])
     return TaskPage(_read_tasks(tx, rows, full=full), f"{order}~{last[0]}~{last[1]}", more=more)
@@ -362,7 +377,9 @@ def _work_page(
     """
     first, key = (0, None) if start is None else start[0]
     nobody_waits = not tx.execute("SELECT 1 FROM tally WHERE status = 'waiting' AND tasks > 0 LIMIT 1").fetchone()
+    long = _long_columns(full=full)
     rows: list[Row] = []
+    size = 0
     following = None
     more = 0
     for number in bands:
@@ -382,17 +399,21 @@ def _work_page(
             continue
         keys, names = _keys(tx, band, [f"{part} AND {found.sql} AND {beyond}" for part in parts])
         values |= names
-        chosen = tx.execute(
-            f"""
-            SELECT {COLUMNS if full else LEAN_COLUMNS}, key
-              FROM (SELECT seq, key FROM ({keys}) ORDER BY {band.ordering} LIMIT :limit) CROSS JOIN task USING (seq)
-            """,
-            {**values, "limit": limit + 1 - len(rows)},
-        ).fetchall()
+        room = limit - len(rows)
+        chosen, has_more, size = _page(
+            tx.execute(
+                f"""
+                SELECT {COLUMNS if full else LEAN_COLUMNS}, key
+                  FROM (SELECT seq, key FROM ({keys}) ORDER BY {band.ordering} LIMIT :limit) CROSS JOIN task USING (seq)
+                """,
+                {**values, "limit": room + 1},
+            ),
+            room,
+            long,
+            size,
+        )
         rows += chosen
-        if len(rows) > limit:
-            rows.pop()
-            chosen.pop()
+        if has_more:
             if chosen:
                 last = (chosen[-1]["key"], chosen[-1]["seq"])
                 following = f"{WORK}~{number}.{last[0]}~{last[1]}"
@@ -466,22 +487,21 @@ def _add_search(found: _Filter, search: str) -> None:
 
 
 def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
-    """Return the sort key and sequence number that a cursor stands for."""
+    """Return the sort key and sequence number in a cursor."""
     name, _, rest = inputs.line(cursor, "after", inputs.KEY).partition("~")
     key, _, seq = rest.rpartition("~")
     try:
         if name != order or max(len(key) - 2, len(seq)) > len(_NEVER):
             raise ValueError
         if order == WORK:
-            return _band_key(key), inputs.integer(int(seq), "after", 0, 2**62)
+            return _band_key(key), inputs.integer(inputs.whole_number(seq, "after"), "after", 0, 2**62)
+        number = inputs.integer(inputs.whole_number(seq, "after"), "after", 1, 2**62)
         if order in ("age", "newest", "priority"):
-            found: Any = inputs.integer(int(key), "after", -(2**62), 2**62)
-        else:
-            found = instants.to_text(instants.from_text(key))
-        return found, inputs.integer(int(seq), "after", 1, 2**62)
-    except (ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
+            return inputs.whole_number(key, "after"), number
+        return instants.to_text(instants.from_text(key)), number
+    except (InvalidInput, ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
         raise InvalidInput(
-            f"after: {cursor[:60]!r} is not a cursor of a list by {order}",
+            f"after: not a cursor of a list in this order ({order}): {cursor[:60]!r}",
             hint="Give the cursor that the previous page ended with, and list in the same order.",
             field="after",
         ) from None
@@ -519,21 +539,44 @@ def _links(tx: Transaction, where: str, seq: int) -> list[Link]:
     ]
 
 
-def _events(tx: Transaction, where: str, values: Sequence[Any]) -> Iterator[Event]:
-    for row in tx.execute(
+def _long_columns(*, full: bool) -> list[int]:
+    """Return the places of the columns that can be long."""
+    return [place for place, name in enumerate(NAMES if full else LEAN_NAMES) if name in _LONG]
+
+
+def _page(rows: Cursor, limit: int, long: Sequence[int], size: int = 0) -> tuple[list[Row], bool, int]:
+    """Return at most ``limit`` rows, fewer if ``long`` columns reach ``PAGE_SIZE``, and whether there are more.
+
+    ``size`` is that of the page so far; the last value returned is its new size.
+    """
+    page: list[Row] = []
+    for row in rows:
+        if len(page) == limit or size > PAGE_SIZE:
+            rows.close()  # an open cursor would keep the read transaction open
+            return page, True, size
+        page.append(row)
+        size += sum(len(row[column] or "") for column in long)
+    return page, False, size
+
+
+def _select_events(tx: Transaction, where: str, values: Sequence[Any]) -> Cursor:
+    return tx.execute(
         f"""
         SELECT event.seq, task.id AS task_id, kind, actor, actor_kind, at, data
           FROM event JOIN task ON task.seq = event.task_seq
          WHERE {where}
         """,
         values,
-    ):
-        yield {
-            "seq": row["seq"],
-            "task_id": row["task_id"],
-            "kind": row["kind"],
-            "actor": row["actor"],
-            "actor_kind": row["actor_kind"],
-            "at": row["at"],
-            "data": json.loads(row["data"]),
-        }
+    )
+
+
+def _event(row: Row) -> Event:
+    return {
+        "seq": row["seq"],
+        "task_id": row["task_id"],
+        "kind": row["kind"],
+        "actor": row["actor"],
+        "actor_kind": row["actor_kind"],
+        "at": row["at"],
+        "data": json.loads(row["data"]),
+    }

@@ -1,4 +1,4 @@
-"""Why a verb is refused: each function returns the refusal of a row that its verb's guard did not accept."""
+"""Build refusals: each function explains why the guard of a verb did not accept a row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from ..model import TaskRow
 
 
+CYCLE_TASKS = 12
+"""The most tasks of a dependency cycle that a refusal names."""
+
+
 def actual(row: TaskRow) -> dict[str, Any]:
-    """Return ``details.actual`` of a refusal: the state that the caller did not expect."""
+    """Return ``details.actual`` of a refusal: the state of the task."""
     return {key: row[key] for key in ("status", "version", "claimed_by", "claimed_at", "lease_expires_at")}
 
 
@@ -31,7 +35,7 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
         hint = "The task is finished; nothing is left to do on it. Claim another one."
     elif row["status"] in ("review", "waiting"):
         hint = "The task waits for a person. Stop working on it, and claim another one."
-    return LeaseLost(f"task {row['id']} is not held under this token: {state}", hint=hint, actual=actual(row))
+    return LeaseLost(f"task {row['id']} is not held with this token: {state}", hint=hint, actual=actual(row))
 
 
 def lease_expired(row: TaskRow) -> str:
@@ -49,16 +53,16 @@ def status_conflict(row: TaskRow, expected: Iterable[str], *, hint: str | None =
 
 
 def version_conflict(row: TaskRow, expected: int | None) -> Conflict:
-    """Return the refusal of a call that expects another version of the task."""
+    """Return the refusal of a call that expected another version of the task."""
     return Conflict(
         f"task {row['id']} has version {row['version']}, not {expected}", reason="version", actual=actual(row)
     )
 
 
 def key_conflict(key: str, holder: TaskRow) -> Conflict:
-    """Return the refusal of a dedupe key that another unfinished task holds."""
+    """Return the refusal of a dedupe key that another unfinished task has."""
     return Conflict(
-        f"task {holder['id']} already holds dedupe key {key!r}",
+        f"task {holder['id']} already has dedupe key {key!r}",
         reason="dedupe",
         task_id=holder["id"],
         actual=actual(holder),
@@ -66,17 +70,16 @@ def key_conflict(key: str, holder: TaskRow) -> Conflict:
 
 
 def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
-    """Return why a queued task is not ready for an agent: the reason of a conflict, and the rest of a sentence."""
+    """Return why a queued task is not ready for an agent: a conflict's reason, and the end of a sentence."""
     if row["open_dependencies"]:
         return "blocked", f"waits for other tasks ({row['open_dependencies']} not done)"
     if row["assignee"] not in (None, agent):
         return "assigned", f"is assigned to {row['assignee']}"
-    return "delayed", f"is not to be started before {row['not_before']}"
+    return "delayed", f"cannot be claimed before {row['not_before']}"
 
 
 def cycle(ids: Sequence[str]) -> str:
-    """Return the tasks along a cycle as "A waits for B waits for A", those in the middle of a long one left out."""
-    shown = list(ids)
-    if len(shown) > 12:
-        shown = [*shown[:6], f"({len(shown) - 12:,} more)", *shown[-6:]]
-    return " waits for ".join(shown)
+    """Return a dependency cycle as "A waits for B waits for A"; of a long one only the first tasks."""
+    if len(ids) <= CYCLE_TASKS + 1:
+        return " waits for ".join(ids)
+    return f"{' waits for '.join(ids[:CYCLE_TASKS])}, and {len(ids) - 1 - CYCLE_TASKS:,} more"

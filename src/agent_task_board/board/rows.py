@@ -1,10 +1,10 @@
-"""How a row of ``task`` is read: its columns, and the ``Task`` that they make."""
+"""Read rows of ``task``: their columns, and how a row becomes a ``Task``."""
 
 from __future__ import annotations
 
 import json
 
-from ..model import DERIVED, JSON_COLUMNS, JSON_KEYS, Task
+from ..model import DERIVED, JSON_COLUMNS, JSON_KEYS, LONG_KEYS, Task
 from .predicates import derive
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ BLOCKED_BY = """
                FROM dependency JOIN task AS other ON other.seq = dependency.depends_on_seq
               WHERE dependency.task_seq = task.seq
               ORDER BY dependency.position))"""
-"""SQL: the ids of all dependencies of the row of ``task`` at hand, as a JSON array in the order added."""
+"""SQL: the ids of all dependencies of a row of ``task``, as a JSON array in the order added."""
 
 LEAN_NAMES = tuple(
     """
@@ -30,10 +30,10 @@ LEAN_NAMES = tuple(
     created_at updated_at claimed_at finished_at archived_at open_dependencies
     """.split()
 )
-"""What a list reads of a task."""
+"""The columns that a list reads."""
 
-NAMES = (*LEAN_NAMES, "body", "params", "result", "error", "lease_length")
-"""A whole task."""
+NAMES = (*LEAN_NAMES, *LONG_KEYS, "lease_length")
+"""The columns of a full task."""
 
 _LISTED = dict.fromkeys(LEAN_NAMES) | {"blocked_by": f"{BLOCKED_BY} AS blocked_by"}
 LEAN_COLUMNS = ", ".join(sql or name for name, sql in _LISTED.items())
@@ -56,19 +56,19 @@ _STORED = frozenset(JSON_KEYS) - DERIVED - JSON_COLUMNS
 def task_rows(tx: Connection, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[TaskRow]:
     """Run a statement over ``COLUMNS`` and return all its rows.
 
-    As dicts: a row of the library searches for each name again and again.
+    The rows are dicts: ``sqlite3.Row`` searches for the name at every access.
     """
     return [dict(zip(NAMES, row, strict=True)) for row in tx.execute(sql, values)]
 
 
 def to_task(row: TaskRow, now: str) -> Task:
-    """Return the task of a row, its derived fields as of ``now``."""
+    """Return the task of a row, with its derived fields as of ``now``."""
     task = Task()
     for key, value in row.items():
         if key in _STORED:
             setattr(task, key, value)
         elif key in JSON_COLUMNS:
-            # Most are empty, and a list has three of them in each row.
+            # A fast path: most are empty, and each row of a list has three.
             setattr(task, key, [] if value == "[]" else None if value is None else json.loads(value))
     task.needs_approval = bool(row["needs_approval"])
     for key, holds in derive(row, now).items():

@@ -1,4 +1,4 @@
-"""The whole board as one JSON text, put together inside SQLite: what a page in a browser starts from."""
+"""The board as one JSON text, built inside SQLite; the page in the browser loads it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from .core import Core, Transaction
 
 SHOWN = 10_000
-"""Tasks that a snapshot holds, at most."""
+"""The most tasks in a snapshot."""
+
+SIZE = 32 * 1_048_576
+"""Characters of the tasks in a snapshot, besides those of its last task; a snapshot that reaches it is truncated."""
 
 LEFT_OUT = ("body", "params", "result")
-"""What a snapshot leaves out of a task."""
+"""The keys of a task that a snapshot leaves out."""
 
 COLUMNS = {
     **AS_JSON,
     **{name: f"iif({condition}, json('true'), json('false'))" for name, condition in DERIVED.items()},
 }
-"""SQL: the keys of a task's JSON that are not a plain column; parameter ``now``."""
+"""SQL: the keys of a task's JSON that are not plain columns; parameter ``now``."""
 _OBJECT = ", ".join(f"'{key}', {COLUMNS.get(key, key)}" for key in JSON_KEYS if key not in LEFT_OUT)
 _UNFINISHED = f"SELECT seq FROM task WHERE {IS_UNFINISHED} ORDER BY {{order}} LIMIT :left"
 _FINISHED = """
@@ -35,9 +38,9 @@ _FIRST_OF_MANY = "status NOT IN ('claimed', 'running', 'review'), priority DESC,
 class Snapshot:
     """The board at one moment.
 
-    ``text`` is the JSON ``{"tasks", "counts", "truncated", "revision", "timezone"}``: unfinished tasks in the order in
-    which they were added, then finished ones, the latest first; where there are more unfinished ones than fit, those
-    at work or in review come first, then those of larger priority. ``counts`` are those of the whole board, by status.
+    ``text`` is the JSON ``{"tasks", "counts", "truncated", "revision", "timezone"}``. Unfinished tasks come in the
+    order added, then finished tasks, the latest first. If not all unfinished tasks fit, held tasks and those in
+    review come first, then those of larger priority. ``counts`` are by status, of the whole board.
     """
 
     __slots__ = ("_file", "_since", "_until", "revision", "text")
@@ -51,11 +54,11 @@ class Snapshot:
 
     @property
     def tag(self) -> str:
-        """Revision, latest passed instant (derived fields change with time alone), and which file it is."""
+        """Revision, latest passed instant (derived fields change with time alone), and the file's inode number."""
         return f"{self.revision}-{self._since:x}-{self._file[1] if self._file else 0:x}"
 
     def holds(self, revision: int, now: int, file: tuple[int, int] | None) -> bool:
-        """Say whether nothing has changed: no write, no instant that derived fields go by, not the file itself."""
+        """Say whether nothing has changed: no write, no derived field, and the file is the same."""
         return (
             revision == self.revision
             and file == self._file
@@ -65,7 +68,7 @@ class Snapshot:
 
 
 def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
-    """Return the board as it is now; ``known`` itself if it still holds."""
+    """Return the current board; ``known`` itself if it is still valid."""
     with core.read() as tx:
         revision, file = tx.execute("SELECT revision FROM board").fetchone()[0], core.database.file_id()
         if known is not None and known.holds(revision, tx.instant, file):
@@ -76,16 +79,11 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
         ):
             counts[status] = count
         unfinished = sum(count for status, count in counts.items() if status not in FINAL)
-        order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting them all would double the cost
-        tasks: list[str] = []
-        for chosen in (_UNFINISHED.format(order=order), _FINISHED):
-            tasks += [
-                row[0]
-                for row in tx.execute(
-                    f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
-                    {"now": tx.now, "left": SHOWN - len(tasks)},
-                )
-            ]
+        order = "seq" if unfinished <= SHOWN else _FIRST_OF_MANY  # sorting all would double the cost
+        tasks = _select(tx, _UNFINISHED.format(order=order), [])
+        if len(tasks) < min(unfinished, SHOWN):  # too large: choose which of them to show
+            tasks = _select(tx, _UNFINISHED.format(order=_FIRST_OF_MANY), [])
+        tasks = _select(tx, _FINISHED, tasks)
         since, until = _instants_around(tx)
     head = {
         "counts": counts,
@@ -97,8 +95,22 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
     return Snapshot(text, revision, since, until, file)
 
 
+def _select(tx: Transaction, chosen: str, tasks: list[str]) -> list[str]:
+    """Return tasks as JSON, followed by the chosen ones, as many as fit."""
+    left = SIZE - sum(map(len, tasks))
+    rows = tx.execute(
+        f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
+        {"now": tx.now, "left": SHOWN - len(tasks)},
+    )
+    while left > 0 and (row := rows.fetchone()):
+        tasks.append(row[0])
+        left -= len(row[0])
+    rows.close()  # an open cursor would keep the read transaction open
+    return tasks
+
+
 def _instants_around(tx: Transaction) -> tuple[int, int | None]:
-    """Return the latest instant that has passed, and the next one, of those that derived fields go by."""
+    """Return the latest instant in the past and the next one in the future at which a derived field changes."""
     passed, coming, passed_due, coming_due = tx.execute(
         f"""
         SELECT max(iif(at <= :now, at, NULL)), min(iif(at > :now, at, NULL)),
@@ -108,7 +120,7 @@ def _instants_around(tx: Transaction) -> tuple[int, int | None]:
         """,
         {"now": tx.now},
     ).fetchone()
-    # A task is overdue once its deadline lies behind, a lease has expired the moment that it ends.
+    # A task is overdue one millisecond after its deadline; a lease has expired exactly at its end.
     before = [_milliseconds(passed, 0), _milliseconds(passed_due, 1)]
     after = [_milliseconds(coming, 0), _milliseconds(coming_due, 1)]
     return max((at for at in before if at is not None), default=0), min(

@@ -1,4 +1,4 @@
-"""Figures of the board: what each agent did and holds, counts, and how work flows."""
+"""Statistics: what each agent did and holds, counts of tasks, and how long tasks take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DAYS = 366
 RUNNING = 100
-"""Running tasks that ``stats`` lists, at most."""
+"""The most held tasks that ``stats`` lists."""
 
 
 def agents(core: Core) -> list[AgentSummary]:
@@ -46,7 +46,7 @@ def agents(core: Core) -> list[AgentSummary]:
              ORDER BY lease_expires_at
             """
         ):
-            renewed_at = instants.from_text(row["lease_expires_at"]) - row["lease_length"]
+            ends = instants.from_text(row["lease_expires_at"])
             found[row["claimed_by"]]["holds"].append(
                 {
                     "id": row["id"],
@@ -56,11 +56,20 @@ def agents(core: Core) -> list[AgentSummary]:
                     "claimed_at": row["claimed_at"],
                     "lease_expires_at": row["lease_expires_at"],
                     "lease_expired": row["lease_expires_at"] <= tx.now,
-                    "renewed_at": instants.to_text(renewed_at),
+                    "renewed_at": instants.to_text(ends - row["lease_length"]),
+                    "silent": is_silent(ends, row["lease_length"], tx.instant),
                     "note": row["note"],
                 }
             )
     return list(found.values())
+
+
+def is_silent(ends: int, length: int, now: int) -> bool:
+    """Say whether a holder is silent: it has not renewed its lease for more than two thirds of the lease's length.
+
+    Holders are asked to renew at every third, so two renewals are missing. All arguments are in milliseconds.
+    """
+    return ends - now < length / 3
 
 
 def stats(core: Core, days: int) -> Stats:
@@ -104,7 +113,7 @@ def _queues(tx: Transaction) -> tuple[dict[str, dict[str, int]], int]:
 
 
 def _derived(tx: Transaction) -> Row:
-    """Return how many tasks are ready, blocked, and held under an expired lease; each count has its own index."""
+    """Return how many tasks are ready, blocked, or have an expired lease; each count uses its own index."""
     row: Row = tx.execute(
         f"""
         SELECT (SELECT count(*) FROM task WHERE {IS_PROMOTED} AND {IS_DUE})
@@ -118,7 +127,7 @@ def _derived(tx: Transaction) -> Row:
 
 
 def _running(tx: Transaction) -> list[dict[str, Any]]:
-    """Return the oldest claims, with their age in seconds."""
+    """Return the held tasks, the oldest claims first, with their age in seconds."""
     rows = tx.execute(
         f"""
         SELECT id, title, claimed_by, claimed_at FROM task INDEXED BY task_leased
@@ -131,7 +140,7 @@ def _running(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def _finished(tx: Transaction, since: str) -> list[Row]:
-    """Return what was finished since an instant, archived or not; each half has its own index."""
+    """Return the tasks finished since an instant, archived or not; each half uses its own index."""
     columns = "status, claimed_by, created_at, claimed_at, finished_at"
     return tx.execute(
         f"""
@@ -147,7 +156,7 @@ def _finished(tx: Transaction, since: str) -> list[Row]:
 
 
 def _calendar(instant: int, days: int, timezone: str) -> list[str]:
-    """Return the dates of the last days in a time zone, that of ``instant`` last."""
+    """Return the last dates in a time zone, up to that of ``instant``."""
     from datetime import UTC, datetime, timedelta
 
     today = datetime.fromtimestamp(instant / 1000, UTC).astimezone(instants.load_zone(timezone)).date()
@@ -155,14 +164,14 @@ def _calendar(instant: int, days: int, timezone: str) -> list[str]:
 
 
 def _per_day(finished: list[Row], calendar: list[str], timezone: str) -> list[dict[str, Any]]:
-    """Return what was finished on each day, and how long it took."""
+    """Return how many tasks were finished on each day, and how long they took."""
     from datetime import datetime
 
     zone = instants.load_zone(timezone)
     found: dict[str, list[Row]] = {day: [] for day in calendar}
     for row in finished:
         day = datetime.fromisoformat(row["finished_at"]).astimezone(zone).date().isoformat()
-        found.setdefault(day, []).append(row)  # a clock that was set back leaves tasks finished tomorrow
+        found.setdefault(day, []).append(row)  # if the clock was set back, a task may be finished tomorrow
     return [
         {
             "day": day,
@@ -176,7 +185,7 @@ def _per_day(finished: list[Row], calendar: list[str], timezone: str) -> list[di
 
 
 def _per_agent(finished: list[Row]) -> list[dict[str, Any]]:
-    """Return what each agent finished; the agent that completed most comes first."""
+    """Return what each agent finished; the agent that completed most is first."""
     by_agent: dict[str, list[Row]] = {}
     for row in finished:
         if row["claimed_by"] is not None:
@@ -188,13 +197,13 @@ def _per_agent(finished: list[Row]) -> list[dict[str, Any]]:
 
 
 def _by_end(finished: list[Row]) -> dict[str, int]:
-    """Return how many tasks reached each final status."""
+    """Return the number of tasks by final status."""
     ends = [row["status"] for row in finished]
     return {status: ends.count(status) for status in FINAL}
 
 
 def _spread(finished: list[Row], since: str) -> dict[str, Any]:
-    """Return how long the tasks that are done took, in seconds: ``{"tasks", "median", "p90"}``."""
+    """Return how long the done tasks took, in seconds: ``{"tasks", "median", "p90"}``."""
     times = sorted(
         (instants.from_text(row["finished_at"]) - instants.from_text(row[since])) / instants.SECOND
         for row in finished

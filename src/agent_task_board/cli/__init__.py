@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 
+COMPLETE = "__complete"
+"""What a shell's completion script calls instead of a command."""
+
 
 def run() -> NoReturn:
     """Run one command and end the process; the entry point of ``atb``.
@@ -43,8 +46,13 @@ def run() -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, print its answer, start the delivery of hook notifications, and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == [COMPLETE]:
+        from .completion import answer
+
+        return answer(arguments[1:])
     calls: list[Call] = []
-    code = _answer(list(sys.argv[1:] if argv is None else argv), calls)
+    code = _answer(arguments, calls)
     for call in calls:
         if call.has_pending_hooks:
             from .detached import deliver
@@ -74,7 +82,10 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
     except BrokenPipeError:
         return output.discard()
     except Exception as error:
-        return output.fail(output.bug(error, quiet=quiet), warnings, style, quiet=quiet)
+        from .. import exhaustion
+
+        refusal = exhaustion.refusal(error) or output.bug(error, quiet=quiet)
+        return output.fail(refusal, warnings, style, quiet=quiet)
 
 
 def _run(given: list[str], warnings: list[str], calls: list[Call], style: str) -> Reply:
@@ -112,16 +123,15 @@ def find(name: str) -> Command:
     """Return the command with this name.
 
     Raises:
-        InvalidInput: unknown command; the hint suggests a similar one.
+        InvalidInput: unknown command; the hint names the one that was probably meant.
     """
     from .registry import ALIASES, MODULES
 
     name = ALIASES.get(name, name)
     if name not in MODULES:
-        from .parsing import did_you_mean
+        from .neighbours import hint
 
-        known = [*MODULES, *ALIASES]
-        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=did_you_mean(name, known) or "See `atb --help`.")
+        raise InvalidInput(f"unknown command: {name[:60]!r}", hint=hint(name))
     module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
     command: Command = module.COMMANDS[name]
     return command

@@ -6,7 +6,7 @@ import os
 import sys
 
 from .. import config, identity, inputs
-from ..errors import InvalidInput
+from ..errors import InvalidInput, Unusable, no_board
 from ..identity import Actor
 from ..model import AGENT
 from ..service import Board
@@ -29,10 +29,11 @@ class Command:
 
     ``summary`` is its line in ``atb --help``. ``details`` say what it changes and what it refuses. ``examples`` are
     lines to paste. ``creates`` says whether it creates the board if it is missing, ``reads`` whether it opens the board
-    read-only: always, or only for the actions listed (its ``action`` argument).
+    read-only: always, or only for the actions listed (its ``action`` argument). A command that ``needs_board`` is
+    refused where there is none and it creates none.
     """
 
-    __slots__ = ("configure", "creates", "details", "examples", "reads", "run", "summary")
+    __slots__ = ("configure", "creates", "details", "examples", "needs_board", "reads", "run", "summary")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Command:
         *,
         creates: bool | tuple[str, ...] = False,
         reads: bool | tuple[str, ...] = False,
+        needs_board: bool = True,
     ) -> None:
         self.run = run
         self.configure = configure
@@ -52,6 +54,7 @@ class Command:
         self.examples = examples
         self.creates = creates
         self.reads = reads
+        self.needs_board = needs_board
 
 
 class Reply:
@@ -99,6 +102,7 @@ class Call:
         self._args = args
         self._creates = _holds(command.creates, args)
         self._reads = _holds(command.reads, args)
+        self._needs_board = command.needs_board and not self._creates
         self._warnings = warnings
         self._config: config.Config | None = None
         self._board: Board | None = None
@@ -130,15 +134,46 @@ class Call:
 
     @property
     def board(self) -> Board:
-        """The board, opened in the way that the command declares."""
+        """The board, opened in the way that the command declares.
+
+        Raises:
+            NotFound: there is no board, and the command does not create one.
+            Unusable: a board would be created in a directory that other users control.
+        """
         if self._board is None:
-            self._board = Board(
+            board = Board(
                 self.config.data_dir,
                 create=self._creates,
                 read_only=self._reads,
                 settings=self.config.settings,
             )
+            if self._needs_board:
+                self.require(board)
+            elif self._creates:
+                self.refuse_place()
+            self._board = board
         return self._board
+
+    def require(self, board: Board) -> None:
+        """Refuse the call if a board does not exist; the refusal names the places that were looked at.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        if not board.exists():
+            place = self.config.place
+            looked = [] if place is None else place.looked
+            raise no_board(board.path, looked if board.path in looked or not looked else [*looked, board.path])
+
+    def refuse_place(self) -> None:
+        """Refuse to create a board in a directory that was found and that other users control.
+
+        Raises:
+            Unusable: they control it.
+        """
+        place = self.config.place
+        if place is not None and place.data_dir == self.config.data_dir:
+            refuse_directory(place.data_dir, place.refused)
 
     @property
     def has_pending_hooks(self) -> bool:
@@ -260,6 +295,19 @@ class Call:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidInput(f"{field}: not UTF-8: {path[:200]} (byte {error.start:,})", field=field) from None
+
+
+def refuse_directory(data_dir: str, reason: str | None) -> None:
+    """Refuse to create a board in a directory that was found, if there is a reason against it.
+
+    Raises:
+        Unusable: there is a reason.
+    """
+    if reason is not None:
+        raise Unusable(
+            f"no board is created in {data_dir}: {reason}",
+            hint="Name another directory with --data-dir, or this one if you trust its owner.",
+        )
 
 
 def _holds(declared: bool | tuple[str, ...], args: Namespace) -> bool:

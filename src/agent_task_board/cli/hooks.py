@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..config import hooks_warning
 from ..errors import InvalidInput, Unusable
 from ..hooks import delivery, outbox
 from .command import Call, Command, Reply
@@ -47,7 +48,7 @@ def _hooks(call: Call) -> Reply:
 
 
 def _test(call: Call) -> Reply:
-    outcome = delivery.try_out(call.board, call.args.task)
+    outcome = delivery.send_test(call.board, call.args.task)
     failed = [result["target"] for result in outcome["results"] if not result["delivered"]]
     error = None
     if len(failed) == len(outcome["results"]):
@@ -73,14 +74,7 @@ def _targets(call: Call) -> list[dict[str, str]]:
 
     values = {key: value for key, (value, _) in call.config.values.items()}
     hooks, url = call.config.settings.hooks, values["hooks.webhook_url"]
-    if os.environ.get("ATB_DELIVERY"):
-        call.warn("hooks are disabled for commands that a hook runs")
-    elif not values["hooks.enabled"]:
-        call.warn("hooks are disabled; to enable them, set enabled = true under [hooks]")
-    elif url and not values["hooks.allow_network"]:
-        call.warn("webhook_url is ignored without allow_network = true")
-    elif hooks is None:
-        call.warn("hooks are enabled, but neither command nor webhook_url is set")
+    call.warn(*filter(None, [hooks_warning(call.config, os.environ)]))
     if hooks is None:
         return []
     addresses = {"command": hooks.command and hooks.command[0], "webhook": url and "/".join(url.split("/")[:3])}

@@ -6,8 +6,8 @@ import contextlib
 import os
 import sys
 
-from .. import inputs
-from ..errors import InvalidInput
+from .. import config, inputs, places
+from ..errors import InvalidInput, NotFound
 from .command import Call, Command, Reply
 from .output import print_text
 
@@ -39,11 +39,14 @@ def _prime(call: Call) -> Reply:
     if args.hook is not None:
         try:
             print_text(_hook_output(call))
+        except NotFound:  # no board: most projects have none
+            pass
         except Exception as error:  # a hook must never make its client fail
             if not args.quiet:
                 sys.stderr.write(f"atb prime: {type(error).__name__}: {error}\n")
         return Reply(None, printed=True)
-    found = call.board.briefing(agent=args.agent or os.environ.get("ATB_AGENT") or None)
+    agent = args.agent or os.environ.get("ATB_AGENT") or None
+    found = call.board.briefing(agent=agent, command=_command(call, agent, os.environ))
     if args.json or args.format == "json" or call.style == "value":
         return Reply(found)
     print_text(text(found))
@@ -62,15 +65,24 @@ def _hook_output(call: Call) -> str:
     agent = call.args.agent or os.environ.get("ATB_AGENT") or hooks.agent_of(client, request)
     if not start and (agent is None or not hooks.may_remind(request)):
         return ""
-    found = call.board.briefing(agent=agent)
+    known: Mapping[str, str] = os.environ
     if start:
-        _export(client, {"ATB_AGENT": found["agent"] or "", "ATB_DATA_DIR": call.config.data_dir})
+        known = _export(client, {"ATB_AGENT": agent or "", "ATB_DATA_DIR": call.config.data_dir})
+    found = call.board.briefing(agent=agent, command=_command(call, agent, known))
     answer = hooks.started(client, text(found)) if start else hooks.stopped(client, found)
     return "" if answer is None else json.dumps(answer) + "\n"
 
 
-def _export(client: str, variables: Mapping[str, str]) -> None:
-    """Set variables in the shells of a session, if the client has a file for that."""
+def _command(call: Call, agent: str | None, environ: Mapping[str, str]) -> str:
+    """Return how the agent runs `atb` in its shell, where these variables are set."""
+    from ..setup.clients import program
+    from . import calling
+
+    return calling.command(call, agent, program(os.environ, is_shared=False)[0], environ)
+
+
+def _export(client: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Set variables in the shells of a session, if the client has a file for that; return what they know then."""
     from ..setup import hooks
 
     file = os.environ.get("CLAUDE_ENV_FILE")
@@ -78,13 +90,15 @@ def _export(client: str, variables: Mapping[str, str]) -> None:
     if client == "claude" and file and unset:
         with contextlib.suppress(OSError, ValueError):  # the printed text is enough
             hooks.export(file, unset)
+            return {**os.environ, **unset}
+    return os.environ
 
 
 def _setup_arguments(parser: Parser) -> None:
     parser.add_argument(
         "client", choices=CLIENTS, help="the client to configure; agents-md: any client that reads AGENTS.md"
     )
-    parser.option("--project", "DIR", "configure the project in this directory (default: the working directory)")
+    parser.option("--project", "DIR", "configure the project in this directory (default: the root of this repository)")
     parser.flag("--user", "configure all projects of this user")
     parser.flag("--print", "print what would be written to each file, but write nothing")
     parser.flag("--remove", "remove what an earlier setup wrote")
@@ -92,51 +106,79 @@ def _setup_arguments(parser: Parser) -> None:
 
 
 def _setup(call: Call) -> Reply:
-    from .. import config
-    from ..setup import clients, files
+    from ..setup import boards, clients, files
 
     args = call.args
     project = _project(call)
-    named = None if args.config is None else os.path.abspath(os.path.expanduser(args.config))
-    found = config.load(
-        data_dir=None if args.data_dir is None else os.path.abspath(os.path.expanduser(args.data_dir)),
-        config=named,
-        environ=os.environ,
-        cwd=project,
-    )
-    call.warn(*found.warnings)
-    program = [inputs.line(word, "program", inputs.PATH) for word in clients.program()]
+    home = os.path.expanduser("~")
+    board = boards.choose(data_dir=args.data_dir, file=args.config, project=project, home=home, environ=os.environ)
+    if not args.remove:
+        boards.refuse_wrong(board, project=project, home=home)
+        call.warn(*board.warnings)
+    program, is_on_path = clients.program(os.environ, is_shared=project is not None)
+    program = [inputs.line(word, "program", inputs.PATH) for word in program]
     agent = None if args.agent is None else inputs.agent_name(args.agent, "agent")
-    server = clients.Server(program, found.data_dir, named, agent)
+    server = clients.Server(program, board.options, agent)
     plan = files.plan(clients.pieces(args.client, server, project=project, environ=os.environ), remove=args.remove)
+    is_created = False
     if not args.print:
         files.write(plan)
+        try:
+            is_created = not args.remove and _create_board(call, board.config, board.data_dir)
+        except BaseException:
+            files.restore(plan)
+            raise
+    if project is not None and not is_on_path and not args.remove:
+        call.warn(f"`atb` on PATH is not this program, so the files name its path on this machine: {program[0]}")
     call.warn(*(f"{change.path}: {note}" for change in plan for note in change.notes))
-    if args.user and not args.remove and found.values["data_dir"][1] == "default":
-        call.warn(f"no --data-dir given: all projects will share the board in {found.data_dir}")
     changed = [change.to_dict() for change in plan]
     if all(change.action == files.UNCHANGED for change in plan):
         call.warn("already up to date")
     if not args.print:
         for change in changed:
             del change["content"]
-    data = {"client": args.client, "data_dir": found.data_dir, "files": changed}
+    data = {
+        "client": args.client,
+        "project": project,
+        "data_dir": board.data_dir,
+        "created": is_created,
+        "files": changed,
+    }
     if not args.remove:
-        data["next"] = clients.next_step(args.client, found.data_dir, user=args.user)
+        data["next"] = clients.next_step(args.client, board.data_dir, user=args.user)
     return Reply(data, page="setup")
 
 
+def _create_board(call: Call, found: config.Config, data_dir: str) -> bool:
+    """Create the board that the client is configured for, unless it exists; say whether it was created."""
+    from . import project
+
+    return not places.has_board(data_dir) and bool(project.create(call, found, data_dir)["created"])
+
+
 def _project(call: Call) -> str | None:
-    """Return the directory of the project; ``None``: all projects of the user."""
+    """Return the directory of the project; ``None``: all projects of the user.
+
+    It is the one given, else the root of the repository around the working directory: the main checkout's, but for
+    worktrees of a bare repository, which has none.
+    """
     args = call.args
     if args.user:
         if args.project is not None:
             raise InvalidInput("user: pass --project or --user, not both", field="user")
         return None
-    project = os.path.abspath(os.path.expanduser(inputs.line(args.project or ".", "project", inputs.PATH)))
-    if not os.path.isdir(project):
-        raise InvalidInput(f"project: not a directory: {project}", field="project")
-    return project
+    if args.project is not None:
+        given = os.path.realpath(os.path.expanduser(inputs.line(args.project, "project", inputs.PATH)))
+        if not os.path.isdir(given):
+            raise InvalidInput(f"project: not a directory: {given}", field="project")
+        return given
+    start = config.working_directory()
+    if not start:
+        raise InvalidInput("project: the working directory no longer exists", field="project")
+    found = places.project_of(start)
+    if found is None:
+        return start
+    return found.top if found.is_bare else found.root
 
 
 COMMANDS = {
@@ -144,11 +186,12 @@ COMMANDS = {
         _prime,
         _prime_arguments,
         "Print what an agent needs to start, or to continue after its context was cut.",
-        "Prints plain text of at most 1200 characters: who the agent is, what it holds, how to get a lost\n"
-        "token back, what is ready for it, what waits for a person, and how to work. With --json or --format\n"
-        "json, `data` has the same: {agent, board, exists, holds, lost, ready, assigned, attention,\n"
-        "protocol}. With --hook, the output has the form that the client expects, and the exit code is always\n"
-        "0. At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
+        "Prints plain text of at most 2000 characters: who the agent is, what it holds, how to get a lost\n"
+        "token back, what is ready for it, what waits for a person, and how to work, in commands that run as\n"
+        "they are printed. With --json or --format json, `data` has the same: {agent, board, exists, holds,\n"
+        "lost, ready, assigned, attention, command, protocol}; `command` is how the agent runs `atb` in its\n"
+        "shell. With --hook, the output has the form that the client expects, and the exit code is always 0.\n"
+        "At the start of a session it is this text; at its stop, one reminder of the leases that the agent\n"
         "still holds.",
         ("atb prime --agent ada", "atb prime --json", "atb prime --hook session-start --client codex"),
         reads=True,
@@ -157,17 +200,19 @@ COMMANDS = {
         _setup,
         _setup_arguments,
         "Configure Claude Code, Codex, Gemini CLI, Cursor or AGENTS.md to use this board.",
-        "Writes the MCP server, a short guide and the hooks that the client supports, with absolute paths.\n"
-        "Everything else in these files stays as it is, and --remove restores them. All files are checked\n"
-        "before the first is written. The command is refused if a file has an entry of the same name that\n"
-        "`atb` did not write. `data` is {client, data_dir, files, next}. Each file is {path, action}, where\n"
-        "action is create, update, delete, unchanged or kept. With --print it also has {content}: the part\n"
-        "that is written, or that --remove removes.",
+        "Writes the MCP server, a short guide and the hooks that the client supports, into the root of the\n"
+        "repository, and creates the project's board if there is none, as `atb init` does. Everything else in\n"
+        "these files stays as it is, and --remove restores them. All files are checked before the first is\n"
+        "written. The command is refused if a file has an entry of the same name that `atb` did not write.\n"
+        "`data` is {client, project, data_dir, created, files, next}. Each file is {path, action}, where action\n"
+        "is create, update, delete, unchanged or kept. With --print it also has {content}: the part that is\n"
+        "written, or that --remove removes.",
         (
             "atb setup claude --print",
             "atb setup claude",
             "atb setup codex --project ~/code/app --data-dir ~/boards/app",
             "atb setup cursor --remove",
         ),
+        needs_board=False,
     ),
 }

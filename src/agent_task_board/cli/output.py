@@ -36,8 +36,8 @@ AGENT_VARIABLES = (
 STYLES = ("json", "table", "compact")
 COMPACT = frozenset(
     """
-    claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
-    archive unarchive list show events
+    claim resume heartbeat complete fail release handoff add done update edit comment approve reject reassign retry
+    cancel archive unarchive list show events
     """.split()
 )
 """Commands that support compact text; the others print their envelope instead."""
@@ -116,9 +116,9 @@ def _has_compact_form(name: str) -> bool:
 
 
 def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool, path: str | None = None) -> int:
-    """Print the answer of a command that succeeded; return the exit code."""
+    """Print the answer of a command that was not refused as a whole; return the exit code."""
     if reply.printed:
-        return 0
+        return 0 if reply.error is None else reply.error.exit_code
     warnings = [*warnings, *reply.warnings]
     code = 0 if reply.error is None else reply.error.exit_code
     try:

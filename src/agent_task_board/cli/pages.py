@@ -217,6 +217,10 @@ def _served(data: dict[str, Any]) -> list[str]:
     return [data["url"]]
 
 
+def _added(data: dict[str, Any]) -> list[str]:
+    return table(("ID", "TITLE"), [(task["id"][-6:], task["title"]) for task in data["tasks"]])
+
+
 def _comment(data: dict[str, Any], zone: str) -> list[str]:
     event = data["event"]
     return [f"comment {event['seq']} on {event['task_id']} by {event['actor']}, {_local(event['at'], zone)}"]
@@ -368,6 +372,7 @@ def _facts(data: dict[str, Any]) -> list[str]:
 
 
 _PAGES: dict[str, Callable[[Any], list[str]]] = {
+    "added": _added,
     "config": _config,
     "home": _home,
     "results": _results,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .. import inputs
 from ..errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -79,7 +80,13 @@ class Parser(argparse.ArgumentParser):
                 hint = f"Values: {', '.join(map(str, choices))}." if choices else None
             if word.startswith("-") and word not in known:
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
+        if hint is None and message.startswith("unrecognized arguments"):
+            hint = f"Quote a value of several words. See `{self.prog} --help`."
         raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
+
+    def arguments(self) -> list[argparse.Action]:
+        """Return every option and argument, in the order added."""
+        return list(self._actions)
 
     def whole(self, option: str, text: str) -> None:
         """Add an option that takes a whole number."""
@@ -129,11 +136,11 @@ def _names(option: str) -> tuple[str, ...]:
 
 
 def whole_number(text: str) -> int:
-    """Return the integer written in plain ASCII digits."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise argparse.ArgumentTypeError(f"not a whole number: {text[:60]!r}")
-    return int(text)
+    """Return the integer that a text spells, as an argument's type."""
+    try:
+        return inputs.whole_number(text, "")
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(error.message.removeprefix(": ")) from None
 
 
 class _Page(argparse.RawDescriptionHelpFormatter):

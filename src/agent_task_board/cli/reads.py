@@ -229,8 +229,6 @@ def _follow(call: Call, after: int, first: Sequence[Event] = ()) -> Reply:
     left = call.args.limit
     reader = select.poll()
     reader.register(sys.stdout.fileno(), 0)  # only reports a pipe whose reading end was closed
-    if not (call.board.exists() or call.args.quiet):
-        sys.stderr.write(f"no board found at {call.board.path}; waiting for one\n")
     while True:
         found = call.board.events(task=call.args.task, after=after, limit=PAGE if left is None else min(left, PAGE))
         for event in found["events"]:

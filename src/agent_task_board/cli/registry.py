@@ -6,9 +6,11 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Work on tasks": ("leases", ("claim", "resume", "heartbeat", "complete", "fail", "release", "handoff")),
     "Create and manage tasks": (
         "tasks",
-        ("add", "update", "comment", "approve", "reject", "reassign", "retry", "cancel"),
+        ("add", "done", "update", "edit", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
+    "Project": ("project", ("init", "where")),
+    "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),
     "Schedules": ("schedules", ("schedule",)),
@@ -18,7 +20,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Maintenance": ("upkeep", ("tick", "doctor", "config", "demo")),
 }
 ALIASES = {"ls": "list", "new": "add", "close": "done"}
-"""Other names of commands; one that this version does not have is left out."""
+"""Other names of commands."""
 MODULES = {name: module for module, names in GROUPS.values() for name in names}
 
 ALIASES = {other: name for other, name in ALIASES.items() if name in MODULES}

@@ -49,6 +49,11 @@ def _serve(call: Call) -> Reply:
     read_only = args.read_only or values["serve.read_only"]
     port = values["serve.port"] if args.port is None else inputs.integer(args.port, "port", 0, 65_535)
     board = _board(call, read_only=read_only, actor=identity.person(os.environ))
+    if read_only:
+        call.require(board)
+        board.revision()
+    else:
+        call.refuse_place()
     server = Server(
         board,
         host=args.host or values["serve.host"],
@@ -58,9 +63,7 @@ def _serve(call: Call) -> Reply:
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
         log=None if args.quiet else to_standard_error,
     )
-    if read_only:
-        board.revision()
-    else:
+    if not read_only:
         _create_or_migrate(call, board)
     call.report_board(board)
     warnings = []
@@ -99,6 +102,7 @@ def _mcp(call: Call) -> Reply:
     board = _board(call, read_only=args.read_only)
     try:
         if args.read_only:
+            call.require(board)
             board.revision()
         else:
             _create_or_migrate(call, board, timeout=MCP_START_TIMEOUT)
@@ -140,6 +144,7 @@ def _create_or_migrate(call: Call, board: Board, timeout: int | None = None) -> 
             return
     except (Busy, Unusable):  # an older schema, or a fault that create() reports
         pass
+    call.refuse_place()
     settings = copy.copy(call.config.settings)
     settings.busy_timeout = min(settings.busy_timeout, timeout or settings.busy_timeout)
     with _board(call, create=True, settings=settings) as creator:
@@ -155,7 +160,8 @@ COMMANDS = {
         "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or\n"
         "SIGTERM. There are no accounts, so only this machine can reach it, unless you pass --allow-remote.\n"
         "`GET /api` returns the documentation of the API. Writes and refusals are logged on standard error.\n"
-        "Creates the board if it is missing. Behind a reverse proxy, pass its host name with --allow-host.",
+        "Creates the board if it is missing, except with --read-only. Behind a reverse proxy, pass its host\n"
+        "name with --allow-host.",
         (
             "atb serve",
             "atb serve --port 9000 --read-only",

@@ -1,4 +1,4 @@
-"""One verb on one task, or on several: each its own transaction."""
+"""Verbs that take several tasks: each in a transaction of its own, one answer for all."""
 
 from __future__ import annotations
 
@@ -13,36 +13,45 @@ if TYPE_CHECKING:
 
     from ..model import Receipt
 
+SEVERAL = (
+    'With several ids, each task is changed on its own: `data` is {"results": [{"id", "ok", "task" or\n'
+    '"error"}]} in their order, and the exit code is that of the first refusal.'
+)
+"""What the help of such a verb says."""
 
-def for_each(call: Call, do: Callable[[str], Receipt], past: str) -> Reply:
-    """Return the answer of a verb on the tasks of a call; ``past`` is its past tense, as compact text prints it.
 
-    One task alone answers as every verb does. Of several, a refusal of one does not keep the others from being done.
+def for_each(call: Call, verb: Callable[[str], Receipt], done: str) -> Reply:
+    """Call a verb for each id given; one id alone is answered as by any other verb.
+
+    ``done`` is the past tense of the verb, as compact text prints it. A refusal does not keep the following tasks from
+    being tried.
     """
-    ids: list[str] = call.args.ids
-    if len(ids) == 1:
-        return receipt_reply(call, do(ids[0]), past)
+    given: list[str] = call.args.ids
+    if len(given) == 1:
+        return receipt_reply(call, verb(given[0]), done)
     results: list[dict[str, Any]] = []
     answers: list[Receipt | BoardError] = []
-    for one in ids:
+    warnings: list[str] = []
+    for task in given:
         try:
-            receipt = do(one)
+            receipt = verb(task)
         except BoardError as error:
             answers.append(error)
-            results.append({"id": one, "ok": False, "error": error.to_dict()})
+            results.append({"id": task, "ok": False, "error": error.to_dict()})
         else:
             answers.append(receipt)
-            call.warn(*receipt.warnings)
-            results.append({"id": receipt.task.id, "ok": True, "task": receipt.task.to_dict()})
+            warnings += [f"{task}: {warning}" for warning in receipt.warnings]
+            results.append({"id": task, "ok": True, **receipt.to_dict()})
 
     def in_brief(warnings: list[str]) -> str:
         from ..text import compact
 
         texts = [
-            compact.refusal(one) if isinstance(one, BoardError) else compact.receipt(one, past, warnings=[])
+            compact.refusal(one) if isinstance(one, BoardError) else compact.receipt(one, done, warnings=[])
             for one in answers
         ]
         return "".join([*texts, *(f"{line}\n" for line in compact.notes(warnings))])
 
     refusals = [one for one in answers if isinstance(one, BoardError)]
-    return Reply({"results": results}, page="results", compact=in_brief, error=refusals[0] if refusals else None)
+    first = refusals[0] if refusals else None
+    return Reply({"results": results}, page="results", warnings=warnings, compact=in_brief, error=first)

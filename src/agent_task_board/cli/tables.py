@@ -49,6 +49,8 @@ def clean(text: str, *, keep_colours: bool = False) -> str:
 
 def width(text: str) -> int:
     """Return how many columns of a terminal a text needs."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
@@ -58,12 +60,14 @@ def cut(text: str, columns: int) -> str:
     """Return a text of at most this many columns, with an ellipsis if it was cut."""
     if width(text) <= columns:
         return text
-    kept = ""
-    for char in text:
-        if width(kept + char) > columns - 1:
-            break
-        kept += char
-    return kept + "\u2026"
+    if columns < 1:
+        return ""
+    used = 0
+    for place, char in enumerate(text):
+        used += width(char)
+        if used > columns - 1:
+            return text[:place] + "\u2026"
+    return text
 
 
 def one_line(value: Any) -> str:

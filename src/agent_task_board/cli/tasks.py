@@ -1,17 +1,20 @@
-"""The commands that create and manage tasks: add, update, comment, approve, reject, reassign, retry, cancel."""
+"""The commands that create and manage tasks: add, done, update, edit, comment, and those of the lifecycle."""
 
 from __future__ import annotations
+
+import os
 
 from ..errors import InvalidInput
 from .command import Call, Command, Reply
 from .leases import receipt_reply
 from .parsing import whole_number
-from .several import for_each
+from .several import SEVERAL, for_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..model import Receipt
     from .parsing import Parser
 
 
@@ -21,17 +24,23 @@ def _fields(parser: Parser) -> None:
     parser.option("--body-file", "FILE", "read the body from a file, or from standard input with -")
     parser.option("--queue", "NAME", "the queue (default: default)")
     parser.option("--assignee", "AGENT", "only this agent may claim it; me: the caller")
-    parser.option("--due", "INSTANT", "the deadline: ISO 8601; a bare date means the end of that day")
     parser.option(
-        "--not-before", "INSTANT", "the earliest start: ISO 8601; a bare date means the beginning of that day"
+        "--due", "INSTANT", "the deadline: ISO 8601, today, tomorrow, friday or +2d; a day means the end of that day"
     )
+    parser.option("--not-before", "INSTANT", "the earliest start, written as --due; a day means its beginning")
     parser.option("--params", "JSON", "parameters for the agent: a JSON object, @FILE, or - for standard input")
     parser.option("--dedupe-key", "KEY", "a key that at most one unfinished task can hold")
     parser.actor()
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("title", metavar="TITLE", help="the title: one line of at most 500 characters")
+    parser.add_argument(
+        "title",
+        metavar="TITLE",
+        nargs="*",
+        help="the title: one line of at most 500 characters; - reads one title a line from standard input",
+    )
+    parser.option("--lines", "FILE", "add a task for each line of a file, all in one transaction")
     parser.whole("--priority", "the priority; higher numbers are claimed first (default: 0)")
     parser.whole("--max-attempts", "the number of attempts, 1 to 1000 (default: as configured, 3)")
     parser.flag("--needs-approval", "a person must approve the result")
@@ -48,28 +57,95 @@ def _add_arguments(parser: Parser) -> None:
 
 def _add(call: Call) -> Reply:
     args = call.args
+    lines = _lines(call)
     params = call.json("params")
+    given = {
+        "body": call.text("body") or "",
+        "queue": args.queue if args.queue is not None else "default",
+        "priority": args.priority or 0,
+        "assignee": args.assignee,
+        "due_at": args.due,
+        "not_before": args.not_before,
+        "tags": args.tag,
+        "depends_on": args.depends_on,
+        "params": {} if params is None and args.params is None else params,
+        "max_attempts": args.max_attempts,
+        "needs_approval": args.needs_approval,
+        "agent": call.agent_if_any() if args.claim or args.agent else None,
+        "actor": call.actor(),
+    }
+    if lines is not None:
+        tasks, sentences = call.board.add_lines(lines, **given)
+        data = {"tasks": [task.to_dict() for task in tasks], "created": len(tasks)}
+        return Reply(data, page="added", warnings=sentences)
     receipt = call.board.add(
-        args.title,
-        body=call.text("body") or "",
-        queue=args.queue if args.queue is not None else "default",
-        priority=args.priority or 0,
-        assignee=args.assignee,
-        due_at=args.due,
-        not_before=args.not_before,
-        tags=args.tag,
-        depends_on=args.depends_on,
-        params={} if params is None and args.params is None else params,
+        args.title[0],
+        **given,
         dedupe_key=args.dedupe_key,
-        max_attempts=args.max_attempts,
-        needs_approval=args.needs_approval,
         request_id=args.request_id,
         claim=args.claim,
-        agent=call.agent_if_any() if args.claim or args.agent else None,
         lease=args.lease,
-        actor=call.actor(),
     )
     return receipt_reply(call, receipt, "created")
+
+
+def _lines(call: Call) -> str | None:
+    """Return the text whose lines are titles; ``None`` if the title is given.
+
+    Raises:
+        InvalidInput: neither one title nor such a text is given, or an option that makes sense for one task only.
+    """
+    args = call.args
+    if len(args.title) > 1:
+        words = " ".join(args.title)[:60]
+        raise InvalidInput(
+            f"title: one argument expected, not {len(args.title)}",
+            hint=f'Quote a title of several words: atb add "{words}"',
+            field="title",
+        )
+    file = "-" if args.title == ["-"] else args.lines
+    if file is None:
+        if not args.title:
+            raise InvalidInput("title: missing", hint='For example: atb add "Fix the bug"', field="title")
+        return None
+    if args.title and args.lines is not None:
+        raise InvalidInput("title: pass a title or --lines, not both", field="title")
+    for name in ("claim", "lease", "dedupe_key", "request_id"):
+        if getattr(args, name):
+            option = name.replace("_", "-")
+            raise InvalidInput(f"{name}: --{option} goes with one task, not with several lines", field=name)
+    return call.read_text(file, "lines")
+
+
+def _done_arguments(parser: Parser) -> None:
+    parser.tasks()
+    parser.option("--result", "JSON", "the result: JSON, @FILE, or - for standard input")
+    parser.repeated("--artifact", "PATH", "the path of a file that the work produced")
+    parser.note("a note for the history")
+    parser.option("--agent", "NAME", "the agent that did it (default: ATB_AGENT; without either, a person did it)")
+    parser.actor()
+
+
+def _done(call: Call) -> Reply:
+    args = call.args
+    agent = call.agent() if args.agent or os.environ.get("ATB_AGENT") else None
+    given = {"result": call.json("result"), "note": call.text("note"), "actor": call.actor()}
+
+    def done(task: str) -> Receipt:
+        return call.board.done(task, artifacts=args.artifact, agent=agent, **given)
+
+    return for_each(call, done, "completed")
+
+
+def _edit_arguments(parser: Parser) -> None:
+    parser.task()
+    parser.actor()
+
+
+def _edit(call: Call) -> Reply:
+    from .editor import edit
+
+    return edit(call)
 
 
 def _number_or_empty(text: str) -> int | None:
@@ -194,11 +270,7 @@ def _cancel(call: Call) -> Reply:
     return for_each(call, lambda task: call.board.cancel(task, note=note, actor=actor), "cancelled")
 
 
-SEVERAL = (
-    "\nSeveral tasks: each is its own transaction, `data` is {results}, one {id, ok, task or error} each,\n"
-    "and the exit code is that of the first refusal."
-)
-PEOPLE = "For people: refused with `not_permitted` (exit 6) if ATB_AGENT is set or the actor has held the task."
+PEOPLE = "For people: refused with `not_permitted` (exit 6) to agents and to whoever has held the task."
 
 COMMANDS = {
     "add": Command(
@@ -207,14 +279,30 @@ COMMANDS = {
         "Add a task to the board.",
         "-> queued, or claimed with --claim. Creates the board if it is missing. If an unfinished task\n"
         "already holds the dedupe key, the answer has that task, with `created` false. With --claim, that is\n"
-        "refused with `conflict` (exit 4), and so is a task that is not ready.",
+        "refused with `conflict` (exit 4), and so is a task that is not ready.\n"
+        "With - or --lines, each line is the title of a task: all are added, or, if one is refused, none. Empty\n"
+        "lines and lines that begin with # are left out. The other options go for all of them, and `data` is\n"
+        '{"tasks", "created"}, the tasks and their number.',
         (
             'atb add "Write the parser" --priority 5 --tag core',
-            'atb add "Write the printer" --depends-on 9F3K2A --needs-approval --due 2026-12-24',
+            'atb add "Write the printer" --depends-on 9F3K2A --needs-approval --due friday',
+            "atb add --lines plan.txt --queue docs --tag plan",
             'atb add "Fix the build" --claim --agent ada --lease 30m',
             'atb add "Nightly report" --dedupe-key report --params \'{"days": 7}\'',
         ),
         creates=True,
+    ),
+    "done": Command(
+        _done,
+        _done_arguments,
+        "Finish a task that is done already, without claiming it first.",
+        "queued -> done. For something small; it counts as one attempt of yours. An agent may do it where it\n"
+        "could claim the task (else `conflict`, exit 4); the task then goes to review if it needs approval. A\n"
+        "person may also finish a blocked, delayed or assigned task; `warnings` say so.\n" + SEVERAL,
+        (
+            'atb done 9F3K2A --note "was fixed by the upgrade"',
+            'atb done 9F3K2A 7QW2ZX --agent ada --result \'{"commit": "1f3c2d4"}\'',
+        ),
     ),
     "update": Command(
         _update,
@@ -229,6 +317,15 @@ COMMANDS = {
             'atb update 9F3K2A --due "" --assignee ""',
         ),
     ),
+    "edit": Command(
+        _edit,
+        _edit_arguments,
+        "Edit the fields and the body of a task in your editor.",
+        "Opens VISUAL or EDITOR on one text file, and writes what you changed in one compare-and-set: if the task\n"
+        "was changed meanwhile, the call is refused with `conflict` (exit 4). A refused text stays in its file,\n"
+        "whose path `details.file` has.",
+        ("atb edit 9F3K2A",),
+    ),
     "comment": Command(
         _comment,
         _comment_arguments,
@@ -240,7 +337,7 @@ COMMANDS = {
         _approve,
         _verdict_arguments,
         "Approve a task in review.",
-        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE + SEVERAL,
+        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE + "\n" + SEVERAL,
         ('atb approve 9F3K2A --note "well done"', "atb approve 9F3K2A 7QW2ZX"),
     ),
     "reject": Command(
@@ -249,6 +346,7 @@ COMMANDS = {
         "Reject a task in review, with a note.",
         "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n"
         + PEOPLE
+        + "\n"
         + SEVERAL,
         ('atb reject 9F3K2A --note "the error messages are missing"',),
     ),
@@ -257,14 +355,14 @@ COMMANDS = {
         _reassign_arguments,
         "Assign a task to another agent, or to no agent.",
         "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\n"
-        "is refused." + SEVERAL,
+        "is refused.\n" + SEVERAL,
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(
         _retry,
         _retry_arguments,
         "Return a failed or cancelled task to its queue.",
-        "failed, cancelled -> queued, with a new set of attempts." + SEVERAL,
+        "failed, cancelled -> queued, with a new set of attempts.\n" + SEVERAL,
         ("atb retry 9F3K2A", "atb retry 9F3K2A 7QW2ZX"),
     ),
     "cancel": Command(
@@ -272,7 +370,7 @@ COMMANDS = {
         _verdict_arguments,
         "Cancel an unfinished task.",
         "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is\n"
-        "retried and done." + SEVERAL,
+        "retried and done. A task in review is cancelled by a person only.\n" + SEVERAL,
         ('atb cancel 9F3K2A --note "no longer needed"',),
     ),
 }

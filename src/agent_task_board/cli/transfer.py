@@ -1,4 +1,4 @@
-"""The commands that take everything out and bring it in: export, import."""
+"""The commands `export` and `import`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import time
 
 from ..errors import InvalidInput, Unusable
-from ..transfer.export import FORMATS as WRITTEN
-from ..transfer.importing import FORMATS as READ
+from ..transfer.export import FORMATS as EXPORT_FORMATS
+from ..transfer.importing import FORMATS as IMPORT_FORMATS
 from . import output
 from .command import Call, Command, Reply
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
     from .parsing import Parser
 
-GUESSED = 65_536
-"""Bytes at the beginning of a file that tell its format, at most."""
-PATIENCE = 0.5
-"""Seconds between two lines of progress."""
+SAMPLE = 65_536
+"""The most bytes at the beginning of a file that its format is guessed from."""
+PROGRESS_INTERVAL = 0.5
+"""Seconds between two updates of the progress line."""
 
 
 def _format_of(given: str | None, path: str | None) -> str:
-    """Return the format of a file: what the option says, else what its name says."""
+    """Return the format of a file: that of the option, else that of the file name."""
     return given or ("csv" if path is not None and path.lower().endswith(".csv") else "json")
 
 
 def _export_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--format",
-        choices=list(WRITTEN),
+        choices=list(EXPORT_FORMATS),
         help="the format of the file (default: csv if --output ends in .csv, else json)",
     )
-    parser.flag("--utf8", "write CSV without the byte order mark by which spreadsheets know UTF-8")
-    parser.option("--output", "FILE", "write to a file, which appears whole or not at all (default: standard output)")
+    parser.flag("--utf8", "write CSV without the byte order mark that spreadsheets need to recognize UTF-8")
+    parser.option("--output", "FILE", "write to a file, all or nothing (default: standard output)")
 
 
 def _export(call: Call) -> Reply:
     path = call.args.output
     form = _format_of(call.args.format, path)
     if call.args.utf8 and form != "csv":
-        raise InvalidInput("utf8: goes with CSV only", field="utf8")
+        raise InvalidInput("utf8: requires the format csv", field="utf8")
     if path is not None:
         if path == "":
             raise InvalidInput("output: must not be empty", field="output")
@@ -53,14 +53,19 @@ def _export(call: Call) -> Reply:
             return Reply(call.board.export(path, file_format=form, bom=not call.args.utf8, progress=progress))
     if form == "csv" and call.args.json:
         raise InvalidInput(
-            "json: CSV goes raw to standard output, without an envelope",
-            hint="Leave --json out, or write to a file with --output.",
+            "json: CSV on standard output has no envelope",
+            hint="Omit --json, or write to a file with --output.",
             field="json",
         )
     if sys.stdout is None:  # started with standard output closed
         return Reply(None, printed=True)
+    return _export_to_standard_output(call, form)
+
+
+def _export_to_standard_output(call: Call, form: str) -> Reply:
+    """Print an export; once a part of it is written, no error is printed after it."""
     sys.stdout.flush()
-    out: Any = _Late(sys.stdout.buffer, b"" if form == "csv" else b'{"ok":true,"data":')
+    out: Any = _DeferredPrefix(sys.stdout.buffer, b"" if form == "csv" else b'{"ok":true,"data":')
     try:
         with _progress(call, "rows") as progress:
             call.board.export(out, file_format=form, bom=not call.args.utf8, progress=progress)
@@ -74,35 +79,41 @@ def _export(call: Call) -> Reply:
     except OSError as error:
         output.discard()
         raise Unusable(
-            f"standard output cannot take it: {error.strerror}",
-            hint="What was written is not whole. Free some space, or name a file with --output.",
+            f"standard output cannot be written: {error.strerror}",
+            hint="The output is incomplete. Free some space, or write to a file with --output.",
         ) from None
+    except BaseException:
+        if out.has_begun:
+            output.discard()
+        raise
     return Reply(None, printed=True)
 
 
-class _Late:
-    """Standard output, with a beginning that is written only once there is something to follow it.
+class _DeferredPrefix:
+    """Standard output with a prefix that is written just before the first content.
 
-    Until then a refusal can still be the one document that is printed.
+    Until then, an error can still be printed as the only document.
     """
 
-    def __init__(self, file: BinaryIO, beginning: bytes) -> None:
+    def __init__(self, file: BinaryIO, prefix: bytes) -> None:
         self._file = file
-        self._beginning = beginning
+        self._prefix = prefix
+        self.has_begun = False
 
     def write(self, content: bytes) -> None:
-        self._file.write(self._beginning + content)
-        self._beginning = b""
+        self.has_begun = True
+        self._file.write(self._prefix + content)
+        self._prefix = b""
 
 
 def _import_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to import, or - for standard input")
     parser.add_argument(
         "--format",
-        choices=list(READ),
+        choices=list(IMPORT_FORMATS),
         help="the format of the file (default: csv if its name ends in .csv, else as its first line says)",
     )
-    parser.flag("--dry-run", "check everything and write nothing")
+    parser.flag("--dry-run", "check everything, write nothing")
     parser.actor()
 
 
@@ -112,9 +123,9 @@ def _guessed(file: BinaryIO, path: str) -> str:
         return "csv"
     try:
         if path == "-":
-            beginning = file.peek(GUESSED)[:GUESSED]  # type: ignore[attr-defined]
+            beginning = file.peek(SAMPLE)[:SAMPLE]  # type: ignore[attr-defined]
         else:
-            beginning = file.read(GUESSED)
+            beginning = file.read(SAMPLE)
             file.seek(0)
     except (OSError, AttributeError):  # a pipe under a name
         return "json"
@@ -143,10 +154,10 @@ def _import(call: Call) -> Reply:
 
 @contextlib.contextmanager
 def _opened(call: Call, path: str) -> Iterator[BinaryIO]:
-    """Open what is imported.
+    """Open the file to import.
 
     Raises:
-        InvalidInput: it cannot be read, or is a file of the live board, whose locks would be dropped by reading it.
+        InvalidInput: it cannot be read, or is the board's own database: closing it would drop SQLite's locks.
     """
     try:
         if path == "-":
@@ -165,24 +176,24 @@ def _opened(call: Call, path: str) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _progress(call: Call, what: str) -> Iterator[Callable[[int], None] | None]:
-    """Tell people on a terminal how far it is; nobody else."""
+    """Show progress on standard error if it is a terminal."""
     if call.args.quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    began = shown = time.monotonic()
+    started = updated = time.monotonic()
 
-    def tell(count: int) -> None:
-        nonlocal shown
+    def update(count: int) -> None:
+        nonlocal updated
         now = time.monotonic()
-        if now - shown >= PATIENCE:
-            shown = now
-            sys.stderr.write(f"\r{count:,} {what} in {now - began:,.0f} s ")
+        if now - updated >= PROGRESS_INTERVAL:
+            updated = now
+            sys.stderr.write(f"\r{count:,} {what} in {now - started:,.0f} s ")
             sys.stderr.flush()
 
     try:
-        yield tell
+        yield update
     finally:
-        if shown > began:
+        if updated > started:
             sys.stderr.write(f"\r{'':<60}\r")
             sys.stderr.flush()
 
@@ -191,11 +202,12 @@ COMMANDS = {
     "export": Command(
         _export,
         _export_arguments,
-        "Take the whole board out as JSON, or its tasks as CSV.",
-        "JSON holds tasks, attempts, events, comments, schedules and what is archived, and `atb import` makes an\n"
-        "equal board of it. CSV holds tasks for a spreadsheet. With `--output` the file appears whole or not at all,\n"
-        "only this user can read it, and `data` is {path, tasks, events}; without it JSON is the `data` of the\n"
-        "envelope, and CSV goes raw to standard output. No lease token is in an export.",
+        "Export the whole board as JSON, or its tasks as CSV.",
+        "JSON has tasks, attempts, events, comments, schedules and archive dates; `atb import` creates an equal board\n"
+        "from it. CSV has tasks, for a spreadsheet. With `--output` the file appears complete or not at all, only you\n"
+        "can read it, and `data` is {path, tasks, events}. Without it, JSON is the `data` of the envelope, and CSV is\n"
+        "printed without an envelope. Nothing is printed before the export is complete; more than 1 MiB is spooled\n"
+        "in a temporary file. An export never contains a lease token.",
         (
             "atb export --output board.json",
             "atb export --output tasks.csv",
@@ -206,17 +218,17 @@ COMMANDS = {
     "import": Command(
         _import,
         _import_arguments,
-        "Bring in tasks from a file: all of it or nothing.",
-        "Takes what `atb export` writes, an array of tasks, an object with `tasks`, or what `atb list --full` prints;\n"
-        "CSV; the issues of beads; and what `gh issue list --json` prints. Ids are kept; a task whose id exists, or\n"
-        "whose dedupe key an unfinished task holds, is passed over and counted. Claimed and running tasks come in as\n"
-        "queued. `data` is {imported, skipped}. The file may be larger than memory, and agents go on claiming while\n"
-        "it is read. Makes the board if there is none yet, but for `--dry-run`, which only checks.",
+        "Import tasks from a file: all of them or none.",
+        "Reads the output of `atb export` or `atb list --full`, an array of tasks, or an object with `tasks`; CSV;\n"
+        "issues of beads; and the output of `gh issue list --json`. Ids are kept. A task whose id exists, or whose\n"
+        "dedupe key an unfinished task has, is skipped and counted. Claimed and running tasks are imported as queued.\n"
+        "`data` is {imported, skipped}. The file may be larger than memory, and agents can claim tasks while it is\n"
+        "read. Creates the board if there is none. `--dry-run` only checks.",
         (
             "atb import examples/tasks.json",
             "atb import tasks.csv --dry-run",
             "atb import .beads/issues.jsonl --format beads",
-            "atb list --full --limit 100000 | atb --data-dir copy import -",
+            "atb export | atb --data-dir copy import -",
         ),
         creates=True,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import config
-from ..errors import InvalidInput, NotFound, Unusable
+from ..errors import InvalidInput
 from .command import Call, Command, Reply
 from .reads import no_arguments
 
@@ -24,13 +24,10 @@ def _doctor_arguments(parser: Parser) -> None:
 
 
 def _doctor(call: Call) -> Reply:
-    if not call.board.exists():
-        raise NotFound(f"no board found at {call.board.path}", hint="Check --data-dir and ATB_DATA_DIR.")
+    from ..upkeep.doctor import refuse_unhealthy
+
     found = call.board.doctor(fix=call.args.fix, config=call.config.file)
-    faults = [finding for finding in found["findings"] if finding["level"] == "error"]
-    if faults:
-        messages = "; ".join(f"{fault['check']}: {fault['message']}" for fault in faults)
-        raise Unusable(f"the board has errors: {messages}", hint=faults[0]["remedy"], **found)
+    refuse_unhealthy(found)
     return Reply(found, page="doctor")
 
 

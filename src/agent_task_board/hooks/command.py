@@ -1,4 +1,4 @@
-"""Run the configured command for one notification, within limits that it cannot escape."""
+"""Run the configured command for one notification, within strict limits."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from .message import Message
 
 LIMIT = 10.0
-"""Seconds that a command has."""
+"""How many seconds a command has."""
 GRACE = 1.0
-"""Seconds between the request to end and the end."""
-_ROUND = 16
-"""Reads between two looks at the clock: output without end must not hide that time is up."""
+"""Seconds between SIGTERM and SIGKILL."""
+_READS = 16
+"""The most reads before the clock is checked again: endless output must not delay the time limit."""
 
 
 def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
-    """Run a command with the task on its standard input; it has ``LIMIT`` seconds.
+    """Run a command with the task on its standard input, for at most ``LIMIT`` seconds.
 
-    Only the command itself is waited for: a process that it leaves behind keeps running, and its output is not read.
-    At the limit its whole process group is ended.
+    Only the command itself is waited for: a process that it leaves in the background keeps running, and its output
+    is not read. After the time limit, all processes in its group are ended.
     """
     try:
         process = _start(argv, message, directory)
@@ -41,21 +41,21 @@ def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
         return Outcome(f"cannot be started: {what}: {reason}")
     in_time = False
     try:
-        output, in_time = _attend(process)
+        output, in_time = _read_until_end(process)
     finally:
-        if not in_time:  # or Ctrl-C
+        if not in_time:  # or after Ctrl-C
             _end(process)
         process.stdout.close()  # type: ignore[union-attr]
     if not in_time:
-        return Outcome(f"took longer than {LIMIT:g} seconds and was ended", output=output)
-    if process.returncode < 0:  # set, since it ended in time
+        return Outcome(f"timed out: ended after {LIMIT:g} seconds", output=output)
+    if process.returncode < 0:  # it is set, because the process has ended
         return Outcome(f"ended by signal {-process.returncode}", code=process.returncode, output=output)
     failure = f"exit code {process.returncode}" if process.returncode else None
     return Outcome(failure, code=process.returncode, output=output)
 
 
 def _start(argv: Sequence[str], message: Message, directory: str) -> subprocess.Popen[bytes]:
-    with tempfile.TemporaryFile() as task:  # a pipe would block us if the command does not read
+    with tempfile.TemporaryFile() as task:  # a pipe would block if the command does not read it
         task.write(json.dumps(message.task, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         task.seek(0)
         return subprocess.Popen(
@@ -70,9 +70,9 @@ def _start(argv: Sequence[str], message: Message, directory: str) -> subprocess.
 
 
 def environment(message: Message, directory: str) -> dict[str, str]:
-    """Return the environment of a command: ours without the lease token, and the notification."""
+    """Return the environment of a command: that of this process without the lease token, plus the notification."""
     found = {name: value for name, value in os.environ.items() if name != "ATB_TOKEN"}
-    if found.get("ATB_CONFIG"):  # the command works in another directory
+    if found.get("ATB_CONFIG"):  # the command runs in another directory
         found["ATB_CONFIG"] = os.path.abspath(os.path.expanduser(found["ATB_CONFIG"]))
     return {
         **found,
@@ -84,16 +84,16 @@ def environment(message: Message, directory: str) -> dict[str, str]:
     }
 
 
-def _attend(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
-    """Read the output of a process until it ends; return the last of it, and whether it ended in time."""
+def _read_until_end(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
+    """Read the output of a process until it ends; return the last bytes, and whether it ended in time."""
     pipe = process.stdout.fileno()  # type: ignore[union-attr]
     os.set_blocking(pipe, False)
-    poll = select.poll()  # select() knows no descriptor beyond 1,023, and a server may have so many
+    poll = select.poll()  # select() fails for descriptors above 1,023, which a server can have
     poll.register(pipe, select.POLLIN)
     deadline = time.monotonic() + LIMIT
     output, is_open, pause = b"", True, 0.001
     while True:
-        has_ended = process.poll() is not None  # before reading: its last output is then in the pipe
+        has_ended = process.poll() is not None  # checked before reading: then its last output is in the pipe
         if is_open:
             chunk, is_open = _read(pipe)
             output = (output + chunk)[-OUTPUT:]
@@ -107,9 +107,9 @@ def _attend(process: subprocess.Popen[bytes]) -> tuple[bytes, bool]:
 
 
 def _read(pipe: int) -> tuple[bytes, bool]:
-    """Return some of what is in a pipe, and whether more may come."""
+    """Return some bytes from a pipe, and whether more can follow."""
     found = b""
-    for _ in range(_ROUND):
+    for _ in range(_READS):
         try:
             part = os.read(pipe, OUTPUT)
         except BlockingIOError:
@@ -125,21 +125,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _signal(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
-        process.poll()  # a zombie would count as a member of the group
+        process.poll()  # reaps a zombie, which would count as a member of the group
         if not _signal(process.pid, 0):
             return
         time.sleep(0.02)
     _signal(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # a process of another user may not be killed
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a process of another user cannot be killed
         process.wait(GRACE)
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a process group; say whether there still is one."""
+    """Send a signal to a process group; return whether the group still exists."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # there is one that is no longer ours: sudo
+    except PermissionError:  # it exists, but belongs to another user (sudo)
         pass
     return True

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from .message import Outcome
 
 PER_TICK = 100
-"""Attempts that one tick makes, at most."""
+"""The most attempts of one tick."""
 SECONDS = 20.0
-"""Seconds after which a tick starts no further attempt."""
+"""Seconds after which a tick starts no more attempts."""
 AT_ONCE = 4
-"""Processes of one board that deliver at the same time; a tick comes on top."""
+"""The most processes of one board that deliver at the same time, not counting ticks."""
 LOCK = "hooks.lock"
 
 
 def deliver_due(core: Core) -> int:
-    """Deliver some of what is due and remove old deliveries; return how many were delivered.
+    """Deliver up to the limits of one tick, and remove old deliveries; return how many were delivered.
 
-    Safe beside any number of others that do the same.
+    Any number of processes can do this at once.
     """
     outbox.prune(core)
     hooks = core.settings.hooks
@@ -45,23 +45,23 @@ def deliver_due(core: Core) -> int:
 def deliver_all(core: Core) -> int:
     """Deliver until nothing is due; return how many were delivered.
 
-    Where ``AT_ONCE`` other processes already deliver, they do this one's part.
+    If ``AT_ONCE`` other processes are delivering, they deliver for this one, too.
     """
     delivered, hooks = 0, core.settings.hooks
     while hooks is not None and outbox.is_anything_due(core, hooks):
-        with _place(core) as has_place:
-            if not has_place:
+        with _slot(core) as has_slot:
+            if not has_slot:
                 break
             delivered += _deliver(core, hooks)
-        # Once more: another process without a place may have left to this one what has come due since.
+        # Check again: a process that found no free slot relies on this one for what has become due since.
     return delivered
 
 
 def deliver_soon(core: Core) -> None:
     """Deliver in a thread of this process, one for each board; return at once.
 
-    A server calls it after each answer to a call that may have changed something. The thread runs as long as
-    deliveries wait for another attempt; it ends with the process and leaves the rest to the next tick.
+    A server calls it after each answer to a call that can have changed something. The thread runs while deliveries wait
+    for another attempt. It ends with the process; the next tick delivers the rest.
     """
     if core.settings.hooks is None:
         return
@@ -78,14 +78,14 @@ def deliver_soon(core: Core) -> None:
 
 _starting = allocate_lock()
 _threads: dict[tuple[int, int], threading.Event] = {}
-"""What wakes the thread of a board."""
+"""The event that wakes the thread of a board."""
 
 
 def _work(core: Core, key: tuple[int, int], wake: threading.Event) -> None:
     while True:
         wake.clear()
         wait = None
-        with contextlib.suppress(Exception):  # a busy board, a full disk, one just closed: the next call delivers
+        with contextlib.suppress(Exception):  # busy, disk full, just closed: the next call delivers
             deliver_all(core)
             wait = outbox.next_due(core)
         core.leave_thread()
@@ -97,18 +97,18 @@ def _work(core: Core, key: tuple[int, int], wake: threading.Event) -> None:
 
 
 def _deliver(core: Core, hooks: Hooks, *, limit: int | None = None, seconds: float | None = None) -> int:
-    """Make attempts until nothing is due, or a limit is reached; return how many were delivered."""
+    """Attempt deliveries until nothing is due or a limit is reached; return how many were delivered."""
     from time import monotonic
 
-    begun, made, delivered = monotonic(), 0, 0
-    while (limit is None or made < limit) and (seconds is None or monotonic() - begun < seconds):
-        if not outbox.is_anything_due(core, hooks):  # else each idle tick would wait for the write lock
+    begun, attempts, delivered = monotonic(), 0, 0
+    while (limit is None or attempts < limit) and (seconds is None or monotonic() - begun < seconds):
+        if not outbox.is_anything_due(core, hooks):  # an idle tick must not wait for the write lock
             core.has_pending_hooks = False
             break
-        delivery = outbox.take(core, hooks)
+        delivery = outbox.reserve(core, hooks)
         if delivery is None:
             continue
-        made += 1
+        attempts += 1
         outcome = attempt(core, hooks, delivery.target, delivery.message)
         outbox.record_outcome(core, delivery, outcome)
         delivered += outcome.error is None
@@ -116,7 +116,7 @@ def _deliver(core: Core, hooks: Hooks, *, limit: int | None = None, seconds: flo
 
 
 def attempt(core: Core, hooks: Hooks, target: str, message: Message) -> Outcome:
-    """Send a message to one target, once; nothing is recorded."""
+    """Send a message to one target once, without recording the outcome."""
     if target == "webhook":
         from . import webhook
 
@@ -128,10 +128,10 @@ def attempt(core: Core, hooks: Hooks, target: str, message: Message) -> Outcome:
 
 
 @contextlib.contextmanager
-def _place(core: Core) -> Iterator[bool]:
-    """Hold one of the few places of processes that deliver during the block; false if all are taken.
+def _slot(core: Core) -> Iterator[bool]:
+    """Hold one of the ``AT_ONCE`` delivery slots during the block; yield whether one was free.
 
-    A burst of changes and a hook that hangs would otherwise leave hundreds of waiting processes.
+    Without a limit, many changes and a hanging hook would leave hundreds of waiting processes.
     """
     try:
         import fcntl
@@ -141,25 +141,25 @@ def _place(core: Core) -> Iterator[bool]:
         yield True
         return
     try:
-        has_place = False
+        has_slot = False
         for number in range(AT_ONCE):
             with contextlib.suppress(OSError):
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-                has_place = True
+                has_slot = True
                 break
-        yield has_place
+        yield has_slot
     finally:
         os.close(file)
 
 
-def try_out(core: Core, task: str | None = None) -> dict[str, Any]:
-    """Send one message to each target now, about a task or a made-up one; nothing is recorded.
+def send_test(core: Core, task: str | None = None) -> dict[str, Any]:
+    """Send a test message to each target now, with a task of the board or a sample; nothing is recorded.
 
     Returns:
         ``{"delivery", "results": [{"target", "delivered", …}]}``, with what ``Outcome.to_dict`` returns for each.
 
     Raises:
-        InvalidInput: there is no target.
+        InvalidInput: no targets are configured.
         NotFound: no such task.
     """
     hooks = core.settings.hooks
@@ -199,4 +199,4 @@ _SAMPLE: dict[str, Any] = {
     "created_by": SYSTEM,
     **dict.fromkeys(("ready", "blocked", "delayed", "lease_expired", "overdue"), False),
 }
-"""The task of a test that names none."""
+"""The task in a test message that names none."""

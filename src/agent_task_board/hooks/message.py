@@ -1,19 +1,21 @@
-"""What a hook receives, and what became of one attempt to deliver it."""
+"""The message that a hook receives, and the outcome of one delivery attempt."""
 
 from __future__ import annotations
+
+from ..printable import escape_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 OUTPUT = 65_536
-"""Bytes of output that are kept, of a command as of a webhook."""
+"""The most bytes of output that are kept, of a command or a webhook."""
 RECORDED = 2_000
-"""Characters of the output that an event records: the last ones."""
+"""The number of last characters of the output that an event records."""
 
 
 class Message:
-    """One notification: its id, what happened (``done``, ``expired`` …), the event, and the task as it is now."""
+    """One notification: the delivery's id, its name (``done``, ``expired`` …), the event, and the current task."""
 
     __slots__ = ("delivery", "event", "notification", "task")
 
@@ -25,9 +27,10 @@ class Message:
 
 
 class Outcome:
-    """The outcome of one attempt; without ``error`` the message is delivered.
+    """The outcome of one delivery attempt; without ``error``, the message is delivered.
 
-    ``exit`` is a command's exit code, ``status`` a webhook's HTTP status, ``output`` the end of what either printed.
+    ``exit`` is a command's exit code, ``status`` a webhook's HTTP status, ``output`` the end of the output or of
+    the HTTP answer.
     """
 
     __slots__ = ("error", "exit", "output", "status")
@@ -38,14 +41,9 @@ class Outcome:
         self.error = error
         self.exit = code
         self.status = status
-        self.output = readable(output.decode("utf-8", "replace"))[-RECORDED:]
+        self.output = escape_text(output.decode("utf-8", "replace"))[-RECORDED:]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ``exit``, ``status``, ``error`` and ``output``, those that there are."""
+        """Return ``exit``, ``status``, ``error`` and ``output``, without those that are ``None`` or empty."""
         found = {"exit": self.exit, "status": self.status, "error": self.error, "output": self.output or None}
         return {key: value for key, value in found.items() if value is not None}
-
-
-def readable(text: str) -> str:
-    """Return text whose control characters, but for line breaks and tabs, are replaced."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)

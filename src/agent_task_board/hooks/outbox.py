@@ -1,7 +1,7 @@
-"""The outbox: notifications written with the change that causes them, kept until each is delivered or given up.
+"""The outbox: notifications, queued in the transaction of the change and kept until they are delivered or have failed.
 
-Whoever delivers takes a row by moving its ``due_at`` beyond every limit of an attempt, so that no two processes
-deliver it at once, and a row whose process was killed comes due again. A row with attempts, no error and a future
+A process reserves a row for delivery by moving its ``due_at`` beyond the time limit of an attempt. So no two processes
+deliver it at once, and a row whose process was killed becomes due again. A row with attempts, no error and a future
 ``due_at`` is being delivered.
 """
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from ..storage.db import Row
 
 ATTEMPTS = 8
-"""Attempts that a delivery gets."""
+"""How many attempts a delivery gets."""
 BACKOFF = 30 * instants.SECOND
 BACKOFF_CAP = instants.HOUR
-TAKEN = 60 * instants.SECOND
-"""How long a process keeps a row that it took; longer than any attempt."""
+RESERVED = 60 * instants.SECOND
+"""How long a row is reserved for the process that delivers it; longer than any attempt."""
 KEPT = 7 * instants.DAY
-"""How long deliveries that ended are kept."""
+"""How long delivered and failed deliveries are kept."""
 STATUSES = ("pending", "delivered", "failed")
 
 _DUE = "status = 'pending' AND due_at <= :now AND target IN (:first, :second)"
 _ASTRAY = "status = 'pending' AND due_at > :horizon AND target IN (:first, :second)"
-"""SQL: a row is due, and so is one further ahead than any wait: the clock was set back since."""
+"""SQL: a row is due; and a row is further ahead than any wait, because the clock was set back."""
 _BATCH = 500
 
 
 class Delivery:
-    """A row that this process took, with its message."""
+    """A row that this process has reserved, with its message."""
 
     __slots__ = ("attempt", "id", "message", "target", "task")
 
@@ -55,7 +55,7 @@ class Delivery:
 
 
 def is_anything_due(core: Core, hooks: Hooks) -> bool:
-    """Say whether a delivery is due."""
+    """Say whether any delivery is due."""
     with core.read() as tx:
         found: int = tx.execute(
             f"SELECT EXISTS (SELECT 1 FROM outbox WHERE {_DUE}) OR EXISTS (SELECT 1 FROM outbox WHERE {_ASTRAY})",
@@ -65,7 +65,7 @@ def is_anything_due(core: Core, hooks: Hooks) -> bool:
 
 
 def next_due(core: Core) -> float | None:
-    """Return the seconds until the next delivery comes due; ``None`` if there is none."""
+    """Return the seconds until the next delivery is due; ``None`` if there is none."""
     hooks = core.settings.hooks
     if hooks is None:
         return None
@@ -76,8 +76,8 @@ def next_due(core: Core) -> float | None:
         return None if due is None else max(0.1, (instants.from_text(due) - tx.instant) / instants.SECOND)
 
 
-def take(core: Core, hooks: Hooks) -> Delivery | None:
-    """Take the row that has been due longest; ``None`` if others were quicker, or its attempts are used up."""
+def reserve(core: Core, hooks: Hooks) -> Delivery | None:
+    """Reserve the row that has been due longest; ``None`` if there is none, or its attempts are used up."""
     with core.write(system()) as tx:
         rows = tx.execute(
             f"""
@@ -88,24 +88,24 @@ def take(core: Core, hooks: Hooks) -> Delivery | None:
                AND status = 'pending'
             RETURNING *
             """,
-            {**_due_at(hooks, tx), "later": instants.to_text(tx.instant + TAKEN)},
+            {**_due_at(hooks, tx), "later": instants.to_text(tx.instant + RESERVED)},
         ).fetchall()
         if not rows:
             return None
         delivery = _with_message(tx, rows[0])
         if delivery.attempt <= ATTEMPTS:
             return delivery
-        # The last attempt was begun, and its process did not live to record the outcome.
+        # The last attempt began, but its process ended before it recorded an outcome.
         delivery.attempt = ATTEMPTS
         tx.execute("UPDATE outbox SET attempts = ? WHERE id = ?", (ATTEMPTS, delivery.id))
-        _record(tx, delivery, Outcome("the delivering process ended before it was done"))
+        _record(tx, delivery, Outcome("the delivering process ended before the attempt did"))
         return None
 
 
 def record_outcome(core: Core, delivery: Delivery, outcome: Outcome) -> None:
     """Record the outcome of an attempt in its row and as an event of the task.
 
-    If this process was stopped for long, another may have taken the row; then a failure of ours changes nothing.
+    If this process was stopped for long, another process may have the row; then a failure does not change it.
     """
     with core.write(system()) as tx:
         _record(tx, delivery, outcome)
@@ -176,7 +176,7 @@ def _record(tx: Transaction, delivery: Delivery, outcome: Outcome) -> None:
 
 
 def prune(core: Core) -> None:
-    """Remove some of the deliveries that ended long ago."""
+    """Remove some deliveries that ended long ago."""
     old = "status <> 'pending' AND ended_at <= :before"
     values = {"before": instants.to_text(core.clock() - KEPT), "batch": _BATCH}
     with core.read() as tx:
@@ -193,10 +193,10 @@ def prune(core: Core) -> None:
 
 
 def deliveries(core: Core, *, status: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
-    """Return deliveries, newest first: those in a status, or all.
+    """Return deliveries, newest first: all, or those with a status.
 
     Each is ``{"id", "task_id", "event_seq", "told", "target", "status", "attempts", "due_at", "error", "created_at",
-    "ended_at"}``; ``due_at`` is that of the next attempt.
+    "ended_at"}``; ``due_at`` is the time of the next attempt.
     """
     inputs.integer(limit, "limit", 1, 10_000)
     where = "1" if status is None else f"outbox.status = '{inputs.one_of(status, 'status', STATUSES)}'"
@@ -216,13 +216,13 @@ def deliveries(core: Core, *, status: str | None = None, limit: int = 100) -> li
 
 
 def retry(core: Core, delivery: str | None = None) -> int:
-    """Make one delivery due now, or all that are not delivered, with a full number of attempts; return how many.
+    """Make one delivery, or all that are not delivered, due now with all attempts; return how many.
 
-    Those that are being delivered are left alone.
+    Deliveries in progress do not change.
 
     Raises:
         NotFound: no such delivery.
-        Conflict: it is delivered, or being delivered.
+        Conflict: it was delivered, or is being delivered.
     """
     with core.write() as tx:
         name = None if delivery is None else inputs.line(delivery, "delivery", inputs.KEY).lower()
@@ -231,15 +231,15 @@ def retry(core: Core, delivery: str | None = None) -> int:
             UPDATE outbox SET status = 'pending', due_at = :now, attempts = 0, error = NULL, ended_at = NULL
              WHERE (:id IS NULL OR id = :id)
                AND (status = 'failed' OR (status = 'pending' AND (
-                    attempts = 0 OR error IS NOT NULL OR due_at <= :now OR due_at > :taken)))
+                    attempts = 0 OR error IS NOT NULL OR due_at <= :now OR due_at > :reserved)))
             RETURNING id
             """,
-            {"id": name, "now": tx.now, "taken": instants.to_text(tx.instant + TAKEN)},
+            {"id": name, "now": tx.now, "reserved": instants.to_text(tx.instant + RESERVED)},
         ).fetchall()
         if name is None or done:
             return len(done)
         row = tx.execute("SELECT status FROM outbox WHERE id = ?", (name,)).fetchone()
         if row is None:
-            raise NotFound(f"there is no delivery {name}", hint="List the ids with `atb hooks list`.", field="delivery")
+            raise NotFound(f"no such delivery: {name}", hint="List the ids with `atb hooks list`.", field="delivery")
         state = "was delivered" if row["status"] == "delivered" else "is being delivered"
         raise Conflict(f"delivery {name} {state}", hint="See `atb hooks list`.", reason="status")

@@ -1,4 +1,4 @@
-"""Call the one address of the configuration, with limits that it cannot get out of."""
+"""Call the configured webhook, within strict limits."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ import threading
 from urllib.parse import urljoin, urlsplit
 
 from .._version import __version__
-from .message import OUTPUT, Outcome, readable
+from ..printable import escape_line
+from .message import OUTPUT, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .message import Message
 
 LIMIT = 5.0
-"""Seconds for everything: the name, the connection, redirects, the answer."""
+"""Seconds for everything: name lookup, connection, redirects and answer."""
 REDIRECTS = 3
 _REPEATED = (301, 302, 307, 308)
-"""Redirects after which the same message is sent to the new place; 303 would ask for something else."""
+"""Redirects after which the same message is sent to the new URL; 303 would ask for a GET."""
 
 
 def call(url: str, secret: str | None, message: Message, now: int) -> Outcome:
-    """Send a message to an address; ``now`` is in milliseconds. Whatever goes wrong is in the outcome.
+    """Send a message to a URL; ``now`` is in milliseconds. The outcome has every error.
 
-    A name server cannot be hurried, so that a thread does the work, and is left alone when time is up.
+    Name lookup has no time limit of its own, so a thread does the work. It is abandoned when the time is up.
     """
     body = json.dumps(
         {"delivery": message.delivery, "told": message.notification, "event": message.event, "task": message.task},
@@ -41,16 +42,16 @@ def call(url: str, secret: str | None, message: Message, now: int) -> Outcome:
     outcome = exchange.outcome
     if outcome is None:
         exchange.abandon()
-        return _late()
+        return _timed_out()
     return outcome
 
 
-def _late() -> Outcome:
+def _timed_out() -> Outcome:
     return Outcome(f"no answer within {LIMIT:g} seconds")
 
 
 def headers(message: Message, body: bytes, secret: str | None, now: int) -> dict[str, str]:
-    """Return the headers that tell of a message and, where there is a secret, prove where it comes from."""
+    """Return the headers that describe a message and, if there is a secret, sign it."""
     stamp = str(now // 1_000)
     found = {"X-ATB-Delivery": message.delivery, "X-ATB-Event": message.notification, "X-ATB-Timestamp": stamp}
     if secret is not None:
@@ -63,7 +64,7 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": f"agent-task-board
 
 
 class _Exchange:
-    """One message on its way to one address, with the redirects that it may meet."""
+    """Sends one message to one URL, and follows redirects."""
 
     def __init__(self, url: str, body: bytes, fields: dict[str, str]) -> None:
         self.url = url
@@ -73,22 +74,22 @@ class _Exchange:
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:
-        """Send the message, and note what came of it."""
+        """Send the message and set ``outcome``."""
         try:
             self.outcome = self._follow()
         except TimeoutError:
-            self.outcome = _late()
-        except OSError as error:  # names that do not resolve, refusals, certificates
-            self.outcome = Outcome(readable(error.strerror or str(error) or type(error).__name__)[:500])
+            self.outcome = _timed_out()
+        except OSError as error:  # unknown name, connection refused, invalid certificate
+            self.outcome = Outcome(escape_line(error.strerror or str(error) or type(error).__name__)[:500])
         except http.client.InvalidURL:
-            self.outcome = Outcome("the address cannot be used")
+            self.outcome = Outcome("the URL cannot be used")
         except http.client.HTTPException as error:
-            self.outcome = Outcome(f"the answer is not HTTP: {readable(repr(error))[:200]}")
-        except ValueError:  # the message would tell the address, which may hold a secret
-            self.outcome = Outcome("the address cannot be used")
+            self.outcome = Outcome(f"the answer is not HTTP: {escape_line(repr(error))[:200]}")
+        except ValueError:  # its message has the URL, which can include a secret
+            self.outcome = Outcome("the URL cannot be used")
 
     def abandon(self) -> None:
-        """Wake the thread that waits for the other side."""
+        """Close the connection, so that the waiting thread ends."""
         connection = self._connection
         if connection is not None and connection.sock is not None:
             with contextlib.suppress(OSError):
@@ -97,18 +98,18 @@ class _Exchange:
     def _follow(self) -> Outcome:
         url = self.url
         for _ in range(1 + REDIRECTS):
-            status, place, said = self._post(url)
+            status, location, answer = self._post(url)
             if 200 <= status < 300:
                 return Outcome(status=status)
-            if status not in _REPEATED or not place:
-                return Outcome(f"HTTP status {status}", status=status, output=said)
-            url = urljoin(url, place)
+            if status not in _REPEATED or not location:
+                return Outcome(f"HTTP status {status}", status=status, output=answer)
+            url = urljoin(url, location)
             if _origin(url) != _origin(self.url):
                 return Outcome("redirected to another host, port or scheme", status=status)
         return Outcome(f"redirected more than {REDIRECTS} times", status=status)
 
     def _post(self, url: str) -> tuple[int, str | None, bytes]:
-        """Send the message to one place; return the status, where it redirects to, and the end of what it said."""
+        """Send the message to one URL; return the status, the redirect's location, and the beginning of the answer."""
         scheme, host, port = _origin(url)
         if not host:
             raise ValueError("no host")
@@ -122,12 +123,12 @@ class _Exchange:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             connection.request("POST", target, self.body, self.fields)
             response = connection.getresponse()
-            said = response.read(OUTPUT)
-            return response.status, response.getheader("Location"), said
+            answer = response.read(OUTPUT)
+            return response.status, response.getheader("Location"), answer
 
 
 def _origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "", "", 0  # no origin that any address has
+        return "", "", 0  # equal to the origin of no usable URL
     return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,3 +1,3 @@
-"""The board for MCP clients, over standard input and output: ``atb mcp``."""
+"""The MCP server over standard input and output: ``atb mcp``."""
 
 from __future__ import annotations

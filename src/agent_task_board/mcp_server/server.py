@@ -1,8 +1,7 @@
-"""The server: the SDK's low-level one over the tools, with an identity, two resources and a prompt.
+"""The server: the tools, two resources and a prompt, on the SDK's low-level server.
 
-It speaks to clients of both eras of the protocol: those that ``initialize``, and those of 2026-07-28, whose every
-request says which protocol it is in and who sends it. Which era a client is of shows in its first request, and the SDK
-tells them apart.
+It serves clients of both eras of the protocol: those that begin a session with ``initialize``, and those of 2026-07-28,
+whose every request names its protocol version and its client. The SDK recognizes the era by the first request.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import functools
 import json
 import logging
 import os
+import sys
 import traceback
 
 import anyio
@@ -23,14 +23,14 @@ from mcp_types import methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from .. import inputs
+from .. import exhaustion, inputs
 from .._version import __version__
 from ..errors import BoardError, Busy, InvalidInput
 from ..instants import SECOND
 from ..text import compact
 from . import definitions
-from .tools import Tools, refused
-from .transport import Channel, Transport, fault_of, leave_on_signals, visible
+from .tools import Tools, refusal
+from .transport import Channel, Transport, end_on_signals, first_error, without_surrogates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,31 +46,33 @@ if TYPE_CHECKING:
 NAME = "agent-task-board"
 BOARD, TASK = "atb://board", "atb://tasks/"
 NOT_FOUND = -32002
-"""The code for a resource that is not there, in the protocols that ``initialize``; later ones have none of its own."""
+"""The error code for a missing resource in protocols with ``initialize``; later protocols have none."""
 
 READERS, WRITERS = 8, 16
-"""Threads, at most: for calls that only read, and for those that may wait for the write lock."""
-PENDING = 256
-"""Calls that write, at most, those in their threads included; one more is told that the board is busy."""
-LOGGED = 300
-"""Characters of a line that the SDK logs; it would quote whole messages."""
+"""Maximum numbers of threads: for calls that only read, and for calls that may wait for the write lock."""
+FILES_APART = 20
+"""Open files of the process besides those of its threads."""
+PENDING_LIMIT = 256
+"""Maximum number of unfinished calls that write, including those in threads; further ones are refused as busy."""
+LOG_LIMIT = 300
+"""Maximum number of characters of a log line of the SDK, which would quote whole messages."""
 
 _log = logging.getLogger(__name__)
 
 
 class Identity:
-    """Who a client is: the name that was given, else what the client calls itself, made unique for this process."""
+    """The agent name of a client: the configured one, else the client's own name with a random suffix."""
 
     def __init__(self, given: str | None) -> None:
         self._given = given
         self._suffix = os.urandom(2).hex()
-        self._name = functools.lru_cache(maxsize=64)(self._made)
+        self._generated = functools.lru_cache(maxsize=64)(self._generate)
 
     def name(self, client: object) -> str:
-        """Return the name of the agent behind a client that calls itself so; the same for each of its requests."""
-        return self._given or self._name(client if isinstance(client, str) else "")
+        """Return the agent name of a client, given its own name; it stays the same while the process runs."""
+        return self._given or self._generated(client if isinstance(client, str) else "")
 
-    def _made(self, client: str) -> str:
+    def _generate(self, client: str) -> str:
         plain = "".join(char for char in client if char.isprintable())[: inputs.NAME - len(self._suffix) - 1].strip()
         try:
             return inputs.agent_name(f"{plain or 'mcp'}-{self._suffix}", "client")
@@ -78,47 +80,51 @@ class Identity:
             return f"mcp-{self._suffix}"
 
 
-class Aside:
-    """Threads for calls, so that pings are answered meanwhile, and reads are while writes wait for the write lock.
+class WorkerThreads:
+    """Threads for calls: the server answers pings during a call, and reads while writes wait for the write lock.
 
     Args:
-        patience: seconds that a write waits for a thread, before it is told that the board is busy.
+        patience: seconds that a write waits for a thread before it is refused as busy.
+        files: how many files the process may open; with few, there are fewer threads.
     """
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, files: int) -> None:
         self._pending = 0
         self._patience = patience
+        threads = max(0, files - FILES_APART) // exhaustion.FILES_PER_THREAD
+        self.readers = max(1, min(READERS, threads // 3))
+        self.writers = max(1, min(WRITERS, threads - self.readers))
 
     @functools.cached_property
-    def _readers(self) -> anyio.CapacityLimiter:  # made in the event loop, as the others
-        return anyio.CapacityLimiter(READERS)
+    def _readers(self) -> anyio.CapacityLimiter:  # must be created in the event loop, like the next two
+        return anyio.CapacityLimiter(self.readers)
 
     @functools.cached_property
     def _writers(self) -> anyio.CapacityLimiter:
-        return anyio.CapacityLimiter(WRITERS)
+        return anyio.CapacityLimiter(self.writers)
 
     @functools.cached_property
     def _turns(self) -> anyio.Semaphore:
-        return anyio.Semaphore(WRITERS)
+        return anyio.Semaphore(self.writers)
 
     async def read(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function that only reads in a thread; a call that is cancelled ends once the function has."""
+        """Run a function that only reads in a thread; a cancelled call ends when the function has returned."""
         return await anyio.to_thread.run_sync(function, *arguments, limiter=self._readers)
 
     async def write(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function that may wait for the write lock, as ``read`` does.
+        """Run a function that may wait for the write lock in a thread.
 
         Raises:
-            Busy: too many wait, or this one has waited too long, and has not begun.
+            Busy: too many calls are waiting, or this one has waited too long; it has not started.
         """
-        if self._pending >= PENDING:
-            raise Busy(f"{PENDING} calls wait for the write lock already")
+        if self._pending >= PENDING_LIMIT:
+            raise Busy(f"too many calls are waiting for the write lock (limit {PENDING_LIMIT})")
         self._pending += 1
         try:
             with anyio.move_on_after(self._patience) as scope:
                 await self._turns.acquire()
             if scope.cancelled_caught:
-                raise Busy("the calls before this one still wait for the write lock")
+                raise Busy("earlier calls are still waiting for the write lock")
             try:
                 return await anyio.to_thread.run_sync(function, *arguments, limiter=self._writers)
             finally:
@@ -127,57 +133,64 @@ class Aside:
             self._pending -= 1
 
 
-class Short(logging.Formatter):
-    """What the SDK logs, in one line that is not long."""
+class ShortLines(logging.Formatter):
+    """A formatter that shortens the SDK's log messages to one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, and below it the traceback, if there is one."""
-        record.msg, record.args = " ".join(record.getMessage()[:LOGGED].split()), None
-        return visible(super().format(record))
+        """Return the line, followed by the traceback if there is one."""
+        record.msg, record.args = " ".join(record.getMessage()[:LOG_LIMIT].split()), None
+        return without_surrogates(super().format(record))
 
 
 def serve(board: Board, *, agent: str | None = None, read_only: bool = False, quiet: bool = False) -> NoReturn:
-    """Answer one client over standard input and output, and end the process with it.
+    """Serve one client over standard input and output, and end the process when it disconnects.
 
     Args:
         board: the board.
-        agent: who acts where a call names nobody; else the client's name with a random suffix.
-        read_only: offer only what reads.
-        quiet: say nothing on standard error.
+        agent: who acts if a call names no agent; by default, the client's name with a random suffix.
+        read_only: offer only read-only tools.
+        quiet: write nothing to standard error.
     """
     if quiet:
         logging.disable(logging.CRITICAL)
-    talk = logging.StreamHandler()
-    talk.setFormatter(Short())
-    logging.basicConfig(handlers=[talk], level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(ShortLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     channel = Channel()
     report: Callable[[Exception], object] = repr if quiet else traceback.print_exception
     tools = Tools(board, _caller.get, read_only=read_only, report=report)
-    server = _server(tools, Identity(agent), Aside(board.settings.busy_timeout / SECOND), read_only=read_only)
+    files = exhaustion.raise_file_limit(FILES_APART + (READERS + WRITERS) * exhaustion.FILES_PER_THREAD)
+    workers = WorkerThreads(board.settings.busy_timeout / SECOND, files)
+    server = _server(tools, Identity(agent), workers, read_only=read_only)
     transport = Transport(channel, on_end=board.close, report=report)
-    leave_on_signals(transport.end)
+    end_on_signals(transport.end)
 
-    async def converse() -> None:
+    async def run() -> None:
         async with transport.streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     try:
-        anyio.run(converse)
+        anyio.run(run)
     except Exception as error:
+        known = exhaustion.refusal(error)
+        if known is not None:
+            if not quiet:
+                sys.stderr.write(f"{known.code}: {known.message}\n{known.hint}\n")
+            channel.exit(known.exit_code)
         report(error)
-    channel.leave(BoardError.exit_code)
+    channel.exit(BoardError.exit_code)
 
 
 _caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller")
-"""Who sent the request that this task, or its thread, is about."""
+"""The agent name of the client that sent the current request."""
 
 
-def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) -> Server[Any]:
+def _server(tools: Tools, identity: Identity, workers: WorkerThreads, *, read_only: bool) -> Server[Any]:
     offered = [types.Tool.model_validate(tool.to_dict()) for tool in tools.offered()]
     resources, templates, prompts = _resources(), _templates(), [] if read_only else [_prompt()]
 
     def caller(context: Context) -> str:
-        client = context.session.client_params  # of `initialize`, or of this request
+        client = context.session.client_params  # from `initialize`, or from this request
         return identity.name(client and client.client_info.name)
 
     async def list_tools(_: Context, __: object) -> types.ListToolsResult:
@@ -186,13 +199,13 @@ def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         _caller.set(caller(context))
         tool = definitions.TOOLS.get(call.name)
-        lane = aside.read if tool is None or tool.reads else aside.write
+        start = workers.read if tool is None or tool.reads else workers.write
         try:
-            answer = await lane(tools.call, call.name, context.request or {})
+            answer = await start(tools.call, call.name, context.request or {})
         except Busy as error:
-            answer = refused(error)
-        text = types.TextContent(type="text", text=visible(answer.text))
-        return types.CallToolResult(content=[text], is_error=answer.refused)
+            answer = refusal(error)
+        text = types.TextContent(type="text", text=without_surrogates(answer.text))
+        return types.CallToolResult(content=[text], is_error=answer.is_refusal)
 
     async def list_resources(_: Context, __: object) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=resources)
@@ -202,29 +215,32 @@ def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) 
 
     async def read_resource(context: Context, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         try:
-            return types.ReadResourceResult(contents=[await aside.read(_resource, tools, wanted.uri)])
-        except BoardError as error:
+            return types.ReadResourceResult(contents=[await workers.read(_resource, tools, wanted.uri)])
+        except Exception as fault:
+            error = exhaustion.refusal(fault) or fault
+            if not isinstance(error, BoardError):
+                raise
             codes = {"not_found": NOT_FOUND, "invalid_input": types.INVALID_PARAMS}
             if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 codes["not_found"] = types.INVALID_PARAMS
             code = codes.get(error.code, types.INTERNAL_ERROR)
             raise MCPError(code, error.message, error.to_dict()) from None
 
-    # A server that only reads offers no way of working.
+    # A read-only server has no prompt: there is nothing to work on.
     async def list_prompts(_: Context, __: object) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(_: Context, wanted: types.GetPromptRequestParams) -> types.GetPromptResult:
         given = wanted.arguments or {}
         if read_only or wanted.name != definitions.PROMPT:
-            others = "" if read_only else f"; there is {definitions.PROMPT}"
-            raise _bad_call(f"there is no prompt {wanted.name[:60]!r}{others}")
+            known = "" if read_only else f" (known: {definitions.PROMPT})"
+            raise _invalid_params(f"there is no prompt {wanted.name[:60]!r}{known}")
         if given.keys() - {"queue"}:
-            raise _bad_call(f"{definitions.PROMPT} takes only: queue")
+            raise _invalid_params(f"{definitions.PROMPT}: the only argument is queue")
         try:
             queue = inputs.name(given["queue"], "queue") if given.get("queue") else None
         except InvalidInput as error:
-            raise _bad_call(error.message) from None
+            raise _invalid_params(error.message) from None
         text = types.TextContent(type="text", text=definitions.prompt(queue))
         return types.GetPromptResult(
             description=definitions.PROMPT_DESCRIPTION, messages=[types.PromptMessage(role="user", content=text)]
@@ -250,20 +266,20 @@ def _server(tools: Tools, identity: Identity, aside: Aside, *, read_only: bool) 
         )
 
     async def initialize(ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer ``initialize`` with instructions for this client; all else goes its way."""
+        """Add the instructions for this client to the answer to ``initialize``."""
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        client = identity.name((ctx.params or {})["clientInfo"]["name"])  # it was found to be well formed
+        client = identity.name((ctx.params or {})["clientInfo"]["name"])  # already validated
         return {**result, "instructions": definitions.instructions(client, read_only=read_only)}
 
     server.add_request_handler("server/discover", types.RequestParams, discover)
-    server.middleware[:] = [_plainly, initialize]  # and no telemetry: nobody here collects it
+    server.middleware[:] = [_explain, initialize]  # without the SDK's telemetry, which nothing here collects
     return server
 
 
-async def _plainly(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Say in a line what is wrong with a request or a notification; the SDK says only that something is."""
+async def _explain(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Name the error of a request or notification in one line; the SDK says only that it is invalid."""
     method = ctx.method
     if ctx.request_id is None:
         try:
@@ -271,31 +287,31 @@ async def _plainly(ctx: Context, call_next: CallNext) -> HandlerResult:
         except KeyError:
             return None
         except ValidationError as error:
-            _log.warning("%s passed over: %s", method, fault_of(error))
+            _log.warning("%s ignored: %s", method, first_error(error))
             return None
         return await call_next(ctx)
     try:
         return await call_next(ctx)
     except ValidationError as error:
-        raise _bad_call(fault_of(error)) from None
+        raise _invalid_params(first_error(error)) from None
     except MCPError as error:
         if error.code == types.METHOD_NOT_FOUND:
             raise MCPError(error.code, f"there is no method {method[:60]!r}") from None
-        if error.code == types.INVALID_PARAMS and error.data == "":  # the SDK's refusal of what comes too early
-            raise _bad_call(f"{method}: a session begins with initialize") from None
+        if error.code == types.INVALID_PARAMS and error.data == "":  # the SDK refuses requests before `initialize`
+            raise _invalid_params(f"{method}: a session must begin with initialize") from None
         raise
 
 
 def _resources() -> list[types.Resource]:
-    said = "Counts, what waits for somebody, and a line a task, unfinished ones first."
-    return [types.Resource(uri=BOARD, name="board", title="The board", description=said, mime_type="text/plain")]
+    text = "Counts, what needs attention, and one line per task, unfinished tasks first."
+    return [types.Resource(uri=BOARD, name="board", title="The board", description=text, mime_type="text/plain")]
 
 
 def _templates() -> list[types.ResourceTemplate]:
-    said = "All of one task as JSON: {task, attempts, dependencies, dependents, comments}."
+    text = "One task in full, as JSON: {task, attempts, dependencies, dependents, comments}."
     return [
         types.ResourceTemplate(
-            uri_template=f"{TASK}{{id}}", name="task", title="A task", description=said, mime_type="application/json"
+            uri_template=f"{TASK}{{id}}", name="task", title="A task", description=text, mime_type="application/json"
         )
     ]
 
@@ -304,7 +320,7 @@ def _prompt() -> types.Prompt:
     queue = types.PromptArgument(name="queue", description=definitions.PROMPT_QUEUE, required=False)
     return types.Prompt(
         name=definitions.PROMPT,
-        title="Work the board",
+        title="Work on the board",
         description=definitions.PROMPT_DESCRIPTION,
         arguments=[queue],
     )
@@ -318,7 +334,7 @@ def _resource(tools: Tools, uri: str) -> types.TextResourceContents:
         return types.TextResourceContents(uri=uri, text=text, mime_type="text/plain")
     if not uri.startswith(TASK):
         raise InvalidInput(
-            f"params.uri: there is no resource {uri[:200]!r}", hint=f"There are {BOARD} and {TASK}ID.", field="uri"
+            f"params.uri: there is no resource {uri[:200]!r}", hint=f"Known resources: {BOARD}, {TASK}ID.", field="uri"
         )
     details = board.show(uri.removeprefix(TASK))
     return types.TextResourceContents(
@@ -326,5 +342,5 @@ def _resource(tools: Tools, uri: str) -> types.TextResourceContents:
     )
 
 
-def _bad_call(what: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, what)
+def _invalid_params(message: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, message)

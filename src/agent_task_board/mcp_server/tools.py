@@ -1,14 +1,15 @@
-"""What each tool does: read its arguments, make one call of the service, answer one text."""
+"""What each tool does: read the arguments, call the service once, answer with one text."""
 
 from __future__ import annotations
 
-from .. import inputs
+from .. import exhaustion, inputs
+from ..board import fields
 from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
 from ..model import AGENT
 from ..text import compact
-from . import arguments
+from . import arguments, neighbours
 from .definitions import LIST_TOKENS, PAGE, TASK_TOKENS, TOOLS
 
 TYPE_CHECKING = False
@@ -23,24 +24,21 @@ if TYPE_CHECKING:
 
     Arguments = dict[str, Any]
 
-_NAMED_HERE = {"id": "task_id"}
-"""Fields that the service names otherwise than the arguments of tools."""
-HELD_BEFORE = "If you claimed it under another name, as before a restart, pass that name as agent; else choose another."
-"""What to do about a task that one cannot resume since somebody else holds it."""
-HINTS = {
-    "Run `atb tick` once: it brings the board up to date.": "Any tool that writes brings it up to date, as claim_task.",
-}
-"""Hints that the service words for the command line, as they read here."""
+_ARGUMENT_NAMES = {"id": "task_id"}
+"""Fields of the service whose argument has another name."""
+HELD_BY_ANOTHER = "If you claimed it under another name, for example before a restart, pass that name as agent. \
+Otherwise choose another task."
+"""The hint of ``resume_task`` if another agent holds the task."""
 
 
 class Answer:
-    """The text that a tool answers, and whether it is a refusal."""
+    """The text of a tool's answer, and whether it is a refusal."""
 
-    __slots__ = ("refused", "text")
+    __slots__ = ("is_refusal", "text")
 
-    def __init__(self, text: str, *, refused: bool = False) -> None:
+    def __init__(self, text: str, *, is_refusal: bool = False) -> None:
         self.text = text
-        self.refused = refused
+        self.is_refusal = is_refusal
 
 
 class Tools:
@@ -48,9 +46,9 @@ class Tools:
 
     Args:
         board: the board.
-        agent: who acts where a call names nobody; a function, since the client tells its name only later.
-        read_only: offer only what reads.
-        report: takes a fault of our own, which the answer names without its traceback.
+        agent: returns the agent of the current request; it acts if the call names no other.
+        read_only: offer only read-only tools.
+        report: receives each unexpected exception; the answer has no traceback.
     """
 
     def __init__(
@@ -65,34 +63,37 @@ class Tools:
         self._agent = agent
         self._read_only = read_only
         self._report = report
-        self._was_there = False
-        self._has_told = board.created
+        self._board_existed = False
+        self._creation_reported = board.created
 
     def offered(self) -> list[Tool]:
         """Return the tools that may be called."""
         return [tool for tool in TOOLS.values() if tool.reads or not self._read_only]
 
     def call(self, name: str, given: Arguments) -> Answer:
-        """Call a tool; every refusal is an answer."""
+        """Call a tool; a refusal is an answer, too."""
         try:
             return Answer(self._call(name, given))
         except BoardError as error:
-            return refused(self._explained(error))
+            return refusal(exhaustion.refusal(error) or self._with_missing_board(error))
         except Exception as error:
-            self._report(error)
-            return refused(BoardError(f"{type(error).__name__}: {error}"))
+            known = exhaustion.refusal(error)
+            if known is None:
+                self._report(error)
+                known = BoardError(f"{type(error).__name__}: {error}")
+            return refusal(known)
 
     def _call(self, name: str, given: Arguments) -> str:
         tool = TOOLS.get(name)
         if tool is None:
             raise InvalidInput(
-                f"there is no tool {name[:60]!r}", hint=arguments.nearest(name, [one.name for one in self.offered()])
+                f"there is no tool {name[:60]!r}", hint=neighbours.hint(name, [one.name for one in self.offered()])
             )
         if self._read_only and not tool.reads:
             raise NotPermitted(
-                f"{name}: this server only reads", hint="A server started without --read-only offers it."
+                f"{name}: this server is read-only", hint="A server started without --read-only has this tool."
             )
-        self._was_there = self._was_there or self.board.exists()
+        self._board_existed = self._board_existed or self.board.exists()
         found = arguments.read(tool, given)
         if "agent" in found:
             found["agent"] = inputs.agent_name(found["agent"], "agent")
@@ -102,16 +103,18 @@ class Tools:
         return text
 
     def missing(self) -> list[str]:
-        """Return what to warn of where there is no board: a wrong directory must not look like an empty queue."""
+        """Return a warning if there is no board: a wrong directory must not look like an empty queue."""
         if not self.board.is_missing:
             return []
-        return [f"there is no board at {self.board.path} {'any more' if self._was_there else 'yet'}"]
+        return [f"there is no board at {self.board.path} {'any more' if self._board_existed else 'yet'}"]
 
-    def _explained(self, error: BoardError) -> BoardError:
-        """Return a refusal with what to do where the board has vanished."""
+    def _with_missing_board(self, error: BoardError) -> BoardError:
+        """Return a refusal; if the board no longer exists, its message and hint say so."""
         if isinstance(error, NotFound) and self.board.is_missing:
             error.message = self.missing()[0]
-            error.hint = "Nothing was changed. Put the board back, or start this server again: it makes a new one."
+            error.hint = (
+                "Nothing was changed. Restore the data directory, or restart this server to create a new board."
+            )
         return error
 
     # The tools
@@ -121,16 +124,18 @@ class Tools:
         receipt = self.board.add(
             found.pop("title"), agent=agent if found.get("claim") else None, actor=Actor(agent, AGENT), **found
         )
-        made = [f"made a new board at {self.board.path}"] if self.board.created and not self._has_told else []
-        self._has_told = self._has_told or bool(made)
-        return compact.receipt(receipt, "created", warnings=[*receipt.warnings, *made])
+        warnings = list(receipt.warnings)
+        if self.board.created and not self._creation_reported:
+            warnings.append(f"created a board at {self.board.path}")
+            self._creation_reported = True
+        return compact.receipt(receipt, "created", warnings=warnings)
 
     def _claim(self, found: Arguments) -> str:
         agent = found.pop("agent", None) or self._agent()
-        chosen = {"queues": found.pop("queue", ()), "tags": found.pop("tags", ())}
-        grant = self.board.claim(agent, task=found.pop("task_id", None), **chosen, **found)
+        filters = {"queues": found.pop("queue", ()), "tags": found.pop("tags", ())}
+        grant = self.board.claim(agent, task=found.pop("task_id", None), **filters, **found)
         if grant is None:
-            return compact.nothing([*self.board.nothing_ready(agent, **chosen), *self.missing()])
+            return compact.nothing([*self.board.nothing_ready(agent, **filters), *self.missing()])
         return compact.receipt(grant, "claimed")
 
     def _resume(self, found: Arguments) -> str:
@@ -138,15 +143,15 @@ class Tools:
             receipt = self.board.resume(found["task_id"], found.get("agent") or self._agent())
         except Conflict as error:
             if error.details.get("reason") == "assigned":
-                error.hint = HELD_BEFORE
+                error.hint = HELD_BY_ANOTHER
             raise
         return compact.receipt(receipt, "resumed")
 
-    def _under_lease(self, verb: Callable[..., Receipt], found: Arguments, done: str, *needed: str) -> str:
-        """Call a verb of a holder; whoever has the token acts as the holder, unless the call names another."""
+    def _under_lease(self, verb: Callable[..., Receipt], found: Arguments, outcome: str, *required: str) -> str:
+        """Call a verb that needs a lease; the actor is the holder of the token, unless the call names an agent."""
         agent = found.pop("agent", None)
-        words = [found.pop(name) for name in ("task_id", "token", *needed)]
-        return compact.receipt(verb(*words, actor=Actor(agent, AGENT) if agent else None, **found), done)
+        values = [found.pop(name) for name in ("task_id", "token", *required)]
+        return compact.receipt(verb(*values, actor=Actor(agent, AGENT) if agent else None, **found), outcome)
 
     def _heartbeat(self, found: Arguments) -> str:
         return self._under_lease(self.board.heartbeat, found, "renewed")
@@ -177,6 +182,15 @@ class Tools:
         details = self.board.show(found["task_id"])
         return compact.details(details, self.board.attention(), tokens=TASK_TOKENS)
 
+    def _update(self, found: Arguments) -> str:
+        actor = self._actor(found)
+        found.pop("agent", None)
+        added = found.pop(fields.DEPENDS_ON, ())
+        task = found.pop("task_id")
+        return compact.receipt(
+            self.board.update(task, add_depends_on=added, own_only=True, actor=actor, **found), "updated"
+        )
+
     def _comment(self, found: Arguments) -> str:
         return compact.commented(self.board.comment(found["task_id"], found["text"], actor=self._actor(found)))
 
@@ -200,16 +214,16 @@ _TOOLS: dict[str, Callable[[Tools, Arguments], str]] = {
     "handoff_task": Tools._handoff,
     "list_tasks": Tools._list,
     "get_task": Tools._get,
+    "update_task": Tools._update,
     "add_comment": Tools._comment,
     "cancel_task": Tools._cancel,
 }
 
 
-def refused(error: BoardError) -> Answer:
-    """Return a refusal that names arguments and tools as clients know them."""
+def refusal(error: BoardError) -> Answer:
+    """Return a refusal as an answer that names the arguments as the tools do."""
     field = error.details.get("field")
-    if field in _NAMED_HERE:
-        error.details["field"] = _NAMED_HERE[field]
-        error.message = error.message.replace(f"{field}:", f"{_NAMED_HERE[field]}:", 1)
-    error.hint = HINTS.get(error.hint, error.hint)
-    return Answer(compact.refusal(error), refused=True)
+    if field in _ARGUMENT_NAMES:
+        error.details["field"] = _ARGUMENT_NAMES[field]
+        error.message = error.message.replace(f"{field}:", f"{_ARGUMENT_NAMES[field]}:", 1)
+    return Answer(compact.refusal(error), is_refusal=True)

@@ -1,7 +1,7 @@
-"""Occurrences: the tasks that schedules create, each occurrence once, ever.
+"""Create the tasks of schedules; each occurrence is created once, ever.
 
-Time is a column here, too: ``next_at`` is the first occurrence that was not created yet, and a tick creates those that
-have passed. A late tick creates them late, marked with the planned instant.
+``next_at`` is the first occurrence that has not been created yet. A tick creates the occurrences that have passed; a
+late tick creates them late, marked with the planned instant.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ..storage.db import Row
 
 _DUE = "next_at <= min(:now, coalesce(paused_at, :now))"
-"""SQL: an occurrence is due; one planned before a pause is created all the same."""
+"""SQL: an occurrence is due; those planned before a pause are still created."""
 
 
 def run_due(core: Core, warnings: list[str]) -> tuple[int, bool]:
     """Create the tasks of schedules that are due; return how many, and whether more are due.
 
-    A schedule that cannot be computed (its zone is not on this machine, say) delays no other; ``warnings`` name it.
-    Any number of ticks may do this at once: a schedule moves on by a compare-and-set, and an occurrence is a unique
-    key of ``task``.
+    A schedule that cannot be computed, for example because its zone is missing on this machine, gets a warning and does
+    not delay the others. Several ticks can run at once: a schedule advances by compare-and-set, and an occurrence is a
+    unique key of ``task``.
     """
     with core.read() as tx:
         now = tx.now
@@ -49,11 +49,11 @@ def run_due(core: Core, warnings: list[str]) -> tuple[int, bool]:
 
 
 def create_next(core: Core, row: Row) -> int:
-    """Create the tasks of a schedule's next occurrences, as many as one tick may; return how many."""
+    """Create the tasks of a schedule's next occurrences, up to the limit of one tick; return how many."""
     planned, following = _planned(core, row)
     if not planned:
         return 0
-    core.new_id()  # the first one imports a library: not while the write lock is held
+    core.new_id()  # the first call imports a library: do that before taking the write lock
     with core.write(system()) as tx:
         moved = tx.execute(
             """
@@ -67,13 +67,13 @@ def create_next(core: Core, row: Row) -> int:
                 "last": planned[-1], "made": len(planned), "now": tx.now,
             },
         ).fetchall()  # fmt: skip
-        if not moved:  # another tick created them, or the schedule has changed
+        if not moved:  # another tick has created them, or the schedule has changed
             return 0
         return sum(_create_one(core, tx, row, at) for at in planned)
 
 
 def _planned(core: Core, row: Row) -> tuple[list[str], str | None]:
-    """Return the occurrences that this tick creates, and the one that follows."""
+    """Return the occurrences that this tick creates, and the next one."""
     limit = row["catch_up"] or core.settings.catch_up
     end = min(instants.to_text(core.clock()), row["paused_at"] or "9")
     planned: list[str] = []
@@ -93,7 +93,7 @@ def _from(row: Row) -> Iterator[str]:
 def _create_one(core: Core, tx: Transaction, row: Row, at: str) -> int:
     """Create the task of one occurrence, unless it exists; return how many tasks were created."""
     if tx.execute("SELECT 1 FROM task WHERE schedule_id = ? AND occurrence_at = ?", (row["id"], at)).fetchone():
-        return 0  # it came with an import
+        return 0  # it was imported
     template = templates.read(row["task"])
     if not isinstance(template, dict):
         raise InvalidInput("task: not a JSON object", field="task")

@@ -1,21 +1,22 @@
-"""Read cron expressions and compute when they occur: pure, without a clock and without a board.
+"""Parse cron expressions and compute their occurrences, without a clock and without a board.
 
-An expression has five fields: minute, hour, day of month, month, day of week. A field is a list of ``*``, ``a``,
-``a-b``, each with a step if it likes (``*/n``, ``a-b/n``; ``a/n`` goes on to the end of the field's range). Months
-and days have names in any case. The days of the week are 0 to 7, both ends are Sunday; ``SUN`` ends a range as 7.
+An expression has five fields: minute, hour, day of month, month, day of week. A field is a list of ``*``, ``a``
+and ``a-b``, each with an optional step (``*/n``, ``a-b/n``; ``a/n`` continues to the end of the field's range). Months
+and days have names, in upper or lower case. Days of the week are 0 to 7; 0 and 7 are Sunday, and ``SUN`` at the end of
+a range is 7.
 
-Three rules that a reader would get wrong:
+Three rules that are easy to get wrong:
 
-* A field that begins with ``*`` restricts nothing, ``*/2`` included. If day of month and day of week both restrict, a
-  day that fits one of them is enough; otherwise a day must fit both, so ``0 0 */2 * MON`` is the Mondays of odd date.
-  This is how the cron of Debian and cronsim read it; croniter would take ``*/2`` as a restriction.
-* A job of fixed times (neither minute nor hour begins with ``*``) runs once for each of its wall-clock times: at the
-  first existing minute after a gap that swallowed the time, at the first of the two where the clock is set back. Times
-  that meet in one minute are one occurrence. So ``0 0-23 * * *`` is not ``0 * * * *``.
-* Every other job runs in real time: at every existing minute that fits, in both passes of an hour that comes twice.
+* A field that begins with ``*`` is unrestricted, even ``*/2``. If day of month and day of week are both restricted, a
+  day must match one of them; otherwise it must match both, so ``0 0 */2 * MON`` means Mondays with an odd date.
+  Debian's cron and cronsim do the same; croniter treats ``*/2`` as a restriction.
+* A job with fixed times (neither minute nor hour begins with ``*``) runs once for each of its wall-clock times. A time
+  in a gap runs at the first existing minute after the gap, and a time that occurs twice runs the first time. Times that
+  fall into the same minute are one occurrence. So ``0 0-23 * * *`` differs from ``0 * * * *``.
+* Every other job runs in real time: at every existing minute that matches, both times if the minute occurs twice.
 
-croniter only counts out the days, from plain lists of numbers that leave it nothing to misread. It does not know these
-rules for the time of day, so that part is done here; ``zoneinfo`` says which wall-clock times exist.
+croniter computes only the days, from plain lists of numbers that it cannot misread. It does not have these rules for
+the time of day, so this module implements them; ``zoneinfo`` says which wall-clock times exist.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 COUNT = 1_000
-"""The most occurrences of one preview."""
+"""The most occurrences in a preview."""
 
 _HINT = (
     "Write five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT, "
@@ -51,17 +52,17 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 _LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ITEM = re.compile(r"(?:\*|([0-9]+|[A-Za-z]+)(?:-([0-9]+|[A-Za-z]+))?)(?:/([0-9]+))?")
 _LOCAL = ("localtime", "posixrules", "Factory")
-"""Names that zone files have on some machines, each with a meaning of its own."""
+"""Names of zone files that mean different zones on different machines."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 _END = instants.from_text("9999-12-30T00:00:00.000+00:00")
-"""No occurrence from here on: a zone's clocks show the year 10000 a little later."""
+"""No occurrence from here on: a little later, clocks in some zones show the year 10000."""
 
 
 class _Plan:
-    """What an expression asks for: sorted numbers, and how they go together."""
+    """A parsed expression: sorted numbers by field, and how to combine them."""
 
     __slots__ = ("days", "either", "fixed", "hours", "minutes", "months", "weekdays")
 
@@ -77,14 +78,14 @@ def check(cron: str, zone: str) -> str:
     """Return an expression with single spaces between its fields.
 
     Raises:
-        InvalidInput: not five fields of cron (the message names the field that is wrong), a date that never comes, or
-            no such time zone.
+        InvalidInput: not five cron fields (the message names the wrong one), a date that never occurs, or no such time
+            zone.
     """
     fields = _split(cron)
     _read(fields)
     instants.load_zone(inputs.line(zone, "timezone", inputs.NAME))
     if zone in _LOCAL or zone.startswith(("posix/", "right/")):
-        what = f"timezone: {zone!r} means another zone on each machine, or none"
+        what = f"timezone: not the same zone on every machine: {zone!r}"
         raise InvalidInput(what, hint='Use an IANA name such as "Europe/Berlin" or "UTC".', field="timezone")
     return " ".join(fields)
 
@@ -92,11 +93,11 @@ def check(cron: str, zone: str) -> str:
 def occurrences(cron: str, zone: str, after: int) -> Iterator[int]:
     """Yield the instants of an expression in a zone, each later than ``after`` and than the one before.
 
-    All are milliseconds in UTC. They end only with the year 9999, so take as many as needed. There may be none at all:
-    no clock of Berlin ever shows ``* 2 25-31 3 */7``.
+    All are milliseconds in UTC. They end with the year 9999, so take only as many as needed. There may be none:
+    ``* 2 25-31 3 */7`` never occurs in Europe/Berlin.
 
     Raises:
-        InvalidInput: as ``check`` says, at the call and not at the first instant.
+        InvalidInput: as for ``check``; raised by the call, not at the first instant.
     """
     plan = _read(_split(cron))
     walk = _once_each if plan.fixed else _in_real_time
@@ -108,7 +109,7 @@ def preview(cron: str, zone: str, after: int, count: int) -> list[dict[str, str]
     """Return the next ``count`` occurrences as ``{"at", "local"}``: the stored form, and ISO 8601 in the zone.
 
     Raises:
-        InvalidInput: as ``check`` says, or ``count`` is not between 1 and 1,000.
+        InvalidInput: as for ``check``, or ``count`` is not 1 to 1,000.
     """
     inputs.integer(count, "count", 1, COUNT)
     local = instants.load_zone(zone)
@@ -123,14 +124,14 @@ def _split(cron: object) -> list[str]:
     text = inputs.line(cron.strip().replace("\t", " ") if isinstance(cron, str) else cron, "cron", inputs.KEY)
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        raise _refuse(f"{text[:60]!r} has {len(fields)} instead of five fields")
+        raise _refuse(f"not five fields but {len(fields)}: {text[:60]!r}")
     return fields
 
 
 def _read(fields: list[str]) -> _Plan:
     plan = _Plan(fields)
     if not plan.either and plan.days[0] > max(_LONGEST[month] for month in plan.months):
-        raise _refuse(f"day of month: no month of {fields[3][:60]!r} has a day {plan.days[0]}, so it would never run")
+        raise _refuse(f"day of month: never occurs: day {plan.days[0]} in month {fields[3][:60]!r}")
     return plan
 
 
@@ -140,7 +141,7 @@ def _numbers(field: str, name: str, low: int, high: int, words: dict[str, int]) 
     for item in field.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise _refuse(f"{name}: {item[:60]!r} is not *, a number, a range or a step")
+            raise _refuse(f"{name}: not *, a number, a range or a step: {item[:60]!r}")
         begin, end, step = match.groups()
         first = low if begin is None else _number(begin, name, low, high, words)
         last = first if end is None else _number(end, name, low, high, words)
@@ -148,12 +149,12 @@ def _numbers(field: str, name: str, low: int, high: int, words: dict[str, int]) 
             last = 7  # SAT-SUN
         if last < first:
             two = ",".join(f"{a}-{b}" if a < b else str(a) for a, b in ((first, high), (low, last)))
-            raise _refuse(f"{name}: {item[:60]!r} runs backwards", f"Write two ranges: {two}")
+            raise _refuse(f"{name}: range runs backwards: {item[:60]!r}", f"Write two ranges: {two}")
         if begin is None or (step is not None and end is None):
             last = high
         stride = 1 if step is None else int(step)
         if not 0 < stride <= high or (end is not None and stride > max(1, last - first)):
-            raise _refuse(f"{name}: the step of {item[:60]!r} is beyond its range")
+            raise _refuse(f"{name}: step is larger than its range: {item[:60]!r}")
         found.update(range(first, last + 1, stride))
     return sorted(found)
 
@@ -162,11 +163,9 @@ def _number(text: str, name: str, low: int, high: int, words: dict[str, int]) ->
     if text.upper() in words:
         return words[text.upper()]
     if not text.isdigit():
-        raise _refuse(
-            f"{name}: {text[:60]!r} is not a number" + (" or a name such as " + list(words)[1] if words else "")
-        )
+        raise _refuse(f"{name}: not a number{f' or a name such as {list(words)[1]}' if words else ''}: {text[:60]!r}")
     if not low <= int(text) <= high:
-        raise _refuse(f"{name}: {text[:60]} is not between {low} and {high}")
+        raise _refuse(f"{name}: out of range: {text[:60]} (allowed {low} to {high})")
     return int(text)
 
 
@@ -174,13 +173,13 @@ def _refuse(what: str, hint: str = _HINT) -> InvalidInput:
     return InvalidInput(f"cron: {what}", hint=hint, field="cron")
 
 
-# A wall-clock time is a datetime whose zone says UTC and means nothing: its arithmetic has no gaps and no overlaps.
+# A wall-clock time is a datetime with the zone UTC, whatever the real zone: its arithmetic has no gaps or overlaps.
 
 
 def _once_each(plan: _Plan, zone: tzinfo, after: int) -> Iterator[int]:
     reached = _wall(after, zone)
     for wall in _walls(plan, reached):
-        if wall <= reached:  # a gap moved an earlier time to here or beyond
+        if wall <= reached:  # a gap has moved an earlier time to here or later
             continue
         reached = wall
         while not (passes := _passes(reached, zone)):
@@ -190,7 +189,7 @@ def _once_each(plan: _Plan, zone: tzinfo, after: int) -> Iterator[int]:
 
 
 def _in_real_time(plan: _Plan, zone: tzinfo, after: int) -> Iterator[int]:
-    # If the clock is set back soon, times that are over come once more.
+    # If the clock is set back soon, times that have passed occur again.
     start = min(_wall(after, zone), _wall(after + instants.DAY, zone) - _DAY)
     again: list[int] = []
     for wall in _walls(plan, start):
@@ -205,10 +204,10 @@ def _in_real_time(plan: _Plan, zone: tzinfo, after: int) -> Iterator[int]:
 
 
 def _passes(wall: datetime, zone: tzinfo) -> list[int]:
-    """Return the instants at which a zone's clocks show a time: none in a gap, two where they are set back."""
+    """Return the instants at which clocks in a zone show a time: none in a gap, two if the clock is set back."""
     here = wall.replace(tzinfo=zone)
     first, second = here.utcoffset() or timedelta(), here.replace(fold=1).utcoffset() or timedelta()
-    if first < second:  # PEP 495: the offset before a change and the one after it, and in a gap the clock goes forward
+    if first < second:  # PEP 495: the offsets before and after a change; in a gap the clock goes forward
         return []
     return [(wall - _EPOCH - offset) // _MILLISECOND for offset in dict.fromkeys((first, second))]
 
@@ -222,7 +221,7 @@ def _moment(instant: int) -> datetime:
 
 
 def _walls(plan: _Plan, after: datetime) -> Iterator[datetime]:
-    """Yield the wall-clock times of a plan later than ``after``, whether a zone has them or not."""
+    """Yield the wall-clock times of a plan later than ``after``, including those that a zone skips."""
     for day in _days(plan, after):
         for hour in plan.hours:
             if day.replace(hour=hour, minute=59) > after:
@@ -233,7 +232,7 @@ def _walls(plan: _Plan, after: datetime) -> Iterator[datetime]:
 
 
 def _days(plan: _Plan, since: datetime) -> Iterator[datetime]:
-    """Yield the midnights of the days of a plan from the day of ``since`` on."""
+    """Yield the days of a plan as midnights, from the day of ``since`` on."""
     from croniter import croniter
 
     days, months, weekdays = (",".join(map(str, field)) for field in (plan.days, plan.months, plan.weekdays))
@@ -242,5 +241,5 @@ def _days(plan: _Plan, since: datetime) -> Iterator[datetime]:
     try:
         while True:
             yield steps.get_next()
-    except (OverflowError, ValueError):  # how croniter says, on one path or another, that the year 9999 is over
+    except (OverflowError, ValueError):  # croniter's two ways to end after the year 9999
         return

@@ -1,4 +1,4 @@
-"""Schedules: a cron rule with the template of a task."""
+"""Schedules: cron rules with task templates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_schedule(
         "next_at": templates.next_after(cron, zone, core.clock()),
     }
     if values["next_at"] is None:
-        raise InvalidInput(f"cron: {cron!r} never occurs in {zone}", field="cron")
+        raise InvalidInput(f"cron: never occurs in {zone}: {cron!r}", field="cron")
     with core.write(core.caller(actor)) as tx:
         rows = tx.execute(
             """
@@ -56,7 +56,7 @@ def add_schedule(
         ).fetchall()
         if not rows:
             raise Conflict(
-                f"schedule {name!r} already exists",
+                f"name: schedule already exists: {name!r}",
                 hint="Remove it first, or choose another name.",
                 reason="dedupe",
             )
@@ -107,9 +107,9 @@ def resume_schedule(core: Core, name: str) -> Schedule:
         if row["paused_at"] is None:
             return _schedule(row)
         if row["next_at"] is not None and row["next_at"] <= min(row["paused_at"], tx.now):
-            create_next(core, row)  # what was planned before the pause comes first
+            create_next(core, row)  # first, what was planned before the pause
             continue
-        # Outside the write lock: a rule that occurs very rarely may take a second.
+        # Outside the write lock: this can take a second for a rule that occurs very rarely.
         values = {"id": row["id"], "version": row["version"], "now": tx.now}
         values["next_at"] = templates.next_after(row["cron"], row["zone"], tx.instant, row["last_at"])
         with core.write() as tx:
@@ -138,7 +138,7 @@ def _row(tx: Transaction, name: str) -> Row:
     text = inputs.name(name, "name")
     row: Row | None = tx.execute("SELECT * FROM schedule WHERE key = ?", (text.casefold(),)).fetchone()
     if row is None:
-        raise NotFound(f"there is no schedule {text!r}", hint="See `atb schedule list`.", field="name")
+        raise NotFound(f"no such schedule: {text!r}", hint="See `atb schedule list`.", field="name")
     return row
 
 

@@ -1,4 +1,4 @@
-"""Templates of scheduled tasks: how they are checked, and the task that one makes of an occurrence."""
+"""Check the templates of scheduled tasks, and fill them in for an occurrence."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from ..storage.db import Row
 
 DUE_IN = "due_in"
-"""A length of time after the occurrence: the deadline of the task."""
+"""The template field for the deadline: a duration after the occurrence."""
 CATCH_UP = 1_000
 _DUE_HIGH = 366 * instants.DAY
-_LATEST = 253_402_214_400_000  # the last day of the year 9999 begins: a sample that is as long as any
+_LATEST = 253_402_214_400_000  # the beginning of 9999-12-31: the longest possible text
 _WORD = re.compile(r"\{(date|datetime|occurrence)\}")
 
 
 def check(core: Core, task: object, zone: str) -> str:
-    """Return a template as it is stored.
+    """Return a template in its stored form.
 
     Raises:
-        InvalidInput: a field is unknown or malformed, also after its placeholders are filled in.
+        InvalidInput: a field is unknown, or malformed before or after its placeholders are filled in.
     """
     if not isinstance(task, dict):
         raise InvalidInput("task: must be a JSON object with the fields of a task", field="task")
     allowed = fields.settable(fields.TEMPLATE)
     for field in task:
         if field not in allowed and field not in (DUE_IN, "dedupe_key"):
-            hint = "Give a deadline as `due_in`, a length of time." if field == "due_at" else None
+            hint = "Give the deadline as `due_in`, a duration." if field == "due_at" else None
             known = field in fields.FIELDS or field == fields.BLOCKED_BY
             what = "not allowed in a template" if known else "no such field"
             raise InvalidInput(f"task: {str(field)[:60]}: {what}", hint=hint, field="task")
@@ -49,7 +49,7 @@ def check(core: Core, task: object, zone: str) -> str:
 
 
 def fill(core: Core, template: dict[str, Any], at: str, zone: str) -> dict[str, Any]:
-    """Return the columns of the task that a template makes of the occurrence at an instant."""
+    """Return the columns of the task that a template gives for the occurrence at an instant."""
     from datetime import UTC, datetime
 
     instant = instants.from_text(at)
@@ -62,11 +62,12 @@ def fill(core: Core, template: dict[str, Any], at: str, zone: str) -> dict[str, 
     if due is not None:
         length = instants.parse_length(due, field=DUE_IN, high=_DUE_HIGH)
         due = instants.to_text(min(instant + length, _LATEST))
-    return fields.stored({**given, "due_at": due, "not_before": None, "dedupe_key": None}, core.settings)
+    template = {**given, "due_at": due, "not_before": None, "dedupe_key": None}
+    return fields.stored(template, fields.Context(core.settings, core.clock(), old=True))
 
 
 def read(text: str) -> Any:
-    """Return a stored template; one that is not JSON as its text, so that it can be shown and removed."""
+    """Return a stored template; if it is not JSON, its text, so that the schedule can be shown and removed."""
     try:
         return json.loads(text)
     except ValueError:
@@ -84,13 +85,13 @@ def check_stored(core: Core, row: Row) -> None:
     check(core, json.loads(row["task"]), row["zone"])
     last, following = (at and instants.from_text(at) for at in (row["last_at"], row["next_at"]))
     if last and following and following <= last:
-        raise InvalidInput("its next occurrence is not after its latest")
+        raise InvalidInput("its next occurrence is not after its latest one")
 
 
 def read_imported(core: Core, given: dict[str, Any]) -> dict[str, Any]:
-    """Return ``{"name", "zone", "cron", "catch_up", "task", "next_at"}`` of a schedule in an imported file, checked.
+    """Check a schedule in an imported file; return its ``{"name", "zone", "cron", "catch_up", "task", "next_at"}``.
 
-    ``next_at`` is the next occurrence from now on, for a file that does not say.
+    ``next_at`` is the next occurrence from now on; ``None`` if the file has one.
 
     Raises:
         InvalidInput: a value is malformed.
@@ -108,12 +109,12 @@ def read_imported(core: Core, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def catch_up_limit(value: object) -> int | None:
-    """Return how many occurrences one tick creates of a schedule; ``None`` leaves it to the settings."""
+    """Return the limit of occurrences per tick; ``None`` means that of the settings."""
     return None if value is None else inputs.integer(value, "catch_up", 1, CATCH_UP)
 
 
 def next_after(cron: str, zone: str, instant: int, latest: str | None = None) -> str | None:
-    """Return the first occurrence after an instant, and after the latest that was created: clocks are set back."""
+    """Return the first occurrence after an instant and after the latest created one, even if the clock is set back."""
     if latest is not None:
         instant = max(instant, instants.from_text(latest))
     following = next(recurrence.occurrences(cron, zone, instant), None)
@@ -121,7 +122,7 @@ def next_after(cron: str, zone: str, instant: int, latest: str | None = None) ->
 
 
 def _with_words(value: Any, words: dict[str, str]) -> Any:
-    """Return a value with the placeholders in its texts filled in; keys of objects stay as they are."""
+    """Fill in the placeholders in the texts of a value; keys of objects do not change."""
     if isinstance(value, str):
         return _WORD.sub(lambda found: words[found[1]], value)
     if isinstance(value, list):

@@ -66,13 +66,13 @@ AGENT = "ATB_AGENT"
 
 
 class Server:
-    """How to call `atb` from anywhere: the program, the board and, optionally, a configuration and an agent's name."""
+    """How a client calls `atb`: the program, the options that name the board and, optionally, an agent's name."""
 
     __slots__ = ("agent", "options", "program")
 
-    def __init__(self, program: list[str], data_dir: str, config: str | None, agent: str | None) -> None:
+    def __init__(self, program: list[str], options: list[str], agent: str | None) -> None:
         self.program = program
-        self.options = ["--data-dir", data_dir, *(["--config", config] if config else [])]
+        self.options = options
         self.agent = agent
 
     def entry(self) -> dict[str, Any]:
@@ -129,7 +129,22 @@ def next_step(client: str, data_dir: str, *, user: bool) -> str:
     return NEXT[client]
 
 
-def program() -> list[str]:
+def program(environ: Mapping[str, str], *, is_shared: bool) -> tuple[list[str], bool]:
+    """Return the words that start this program, and whether they are the same on every machine.
+
+    With ``is_shared``, for files that people commit, it is `atb` if PATH leads to this very program. Otherwise it is
+    the absolute path of this `atb`, or the Python command that runs it.
+    """
+    import shutil
+
+    here = _here()
+    found = shutil.which("atb", path=environ.get("PATH", os.defpath))
+    if is_shared and found is not None and len(here) == 1 and os.path.realpath(found) == os.path.realpath(here[0]):
+        return ["atb"], True
+    return here, False
+
+
+def _here() -> list[str]:
     """Return the absolute path of this `atb`, or the Python command that runs it."""
     import shutil
 

@@ -209,6 +209,16 @@ def _stage(path: str, text: str, created: list[str]) -> str:
     return temporary
 
 
+def restore(changes: Iterable[Change]) -> None:
+    """Put back what ``write`` changed, as far as that is possible."""
+    for change in changes:
+        if change.after != change.before:
+            with contextlib.suppress(OSError):
+                _restore(change)
+            if change.before is None:
+                _drop_empty(os.path.dirname(change.path), change.root)
+
+
 def _restore(change: Change) -> None:
     real = os.path.realpath(change.path)
     if change.before is None:

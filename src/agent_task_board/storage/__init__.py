@@ -1,1 +1,1 @@
-"""The board's file: connections, transactions, schema and migrations, the line of writers."""
+"""The board's file: connections, transactions, schema, migrations, and the fair queue of writers."""

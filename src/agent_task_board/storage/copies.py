@@ -1,32 +1,35 @@
-"""Files that are copies of a board: made for a backup, or unpacked from one and not trusted yet."""
+"""Copies of a board: created for a backup, or unpacked from one and not yet trusted."""
 
 from __future__ import annotations
 
 import sqlite3
 
 from ..errors import Unusable
+from . import db
 from .db import Connection, refuse, uri_path
 
 STEPS = 1_000_000
-"""Steps of SQLite within which the schema of any board is read."""
+"""Steps of SQLite's virtual machine that suffice to read the schema of any board."""
 
 
 def open_copy(path: str) -> Connection:
     """Open an empty file that becomes a copy of a board."""
+    db.refuse_old_sqlite(db.SQLITE_VERSION)
     copy = sqlite3.connect(path, isolation_level=None)
-    copy.execute("PRAGMA synchronous = OFF")  # the ZIP is what is brought to disk
-    copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # without it the copy would need shared memory
+    copy.execute("PRAGMA synchronous = OFF")  # the ZIP is what is synced to disk
+    copy.execute("PRAGMA locking_mode = EXCLUSIVE")  # otherwise the copy would need shared memory
     distrust(copy)
     return copy
 
 
 def open_source(path: str) -> Connection:
-    """Open a board for reading, beside the connection of this thread."""
+    """Open a board for reading, in addition to this thread's connection."""
     return sqlite3.connect(f"file://{uri_path(path)}?mode=ro", uri=True)
 
 
 def open_untrusted(path: str) -> Connection:
-    """Open a file of unknown origin for reading; what it runs ends after ``STEPS`` until ``trust`` lifts the limit."""
+    """Open a file of unknown origin for reading; until ``trust`` is called, a statement may take ``STEPS`` only."""
+    db.refuse_old_sqlite(db.SQLITE_VERSION)
     file = sqlite3.connect(f"file://{uri_path(path)}?mode=ro", uri=True, isolation_level=None)
     distrust(file)
     file.execute("PRAGMA cell_size_check = ON")
@@ -35,17 +38,17 @@ def open_untrusted(path: str) -> Connection:
 
 
 def distrust(file: Connection) -> None:
-    """Let the schema of a file use no function with side effects."""
+    """Prevent the schema of a file from calling functions with side effects."""
     file.execute("PRAGMA trusted_schema = OFF")
 
 
 def trust(file: Connection) -> None:
-    """Lift the limit of ``open_untrusted`` once the schema was found to be ours."""
+    """Remove the limit of ``open_untrusted``, once the schema is known to be that of a board."""
     file.set_progress_handler(None, 0)
 
 
 def copy_board(source: Connection, copy: Connection, path: str, directory: str) -> None:
-    """Copy a board in one step: a copy in several starts over whenever another process writes, without end.
+    """Copy a board in one step: a copy in several steps restarts whenever another process writes, and may never end.
 
     Raises:
         Unusable: the board at ``path`` is damaged, or ``directory`` cannot hold the copy.
@@ -60,18 +63,18 @@ def copy_board(source: Connection, copy: Connection, path: str, directory: str) 
 
 
 def close_log(copy: Connection) -> None:
-    """Leave a copy without a write-ahead log, so that the file alone is the whole board."""
+    """Remove the write-ahead log of a copy, so that the file alone is the whole board."""
     copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def schema_of(file: Connection) -> int:
-    """Return the schema version that a file states."""
+    """Return the schema version stored in a file."""
     version: int = file.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def faults(file: Connection, limit: int) -> list[str]:
-    """Return what SQLite finds damaged in a file, at most ``limit`` faults; none in a sound one."""
+    """Return at most ``limit`` faults that SQLite finds in a file."""
     found = [row[0] for row in file.execute(f"PRAGMA integrity_check({limit})")]
     return [] if found == ["ok"] else found
 
@@ -80,7 +83,7 @@ def refuse_damaged(file: Connection, path: str) -> None:
     """Refuse a damaged file.
 
     Raises:
-        Unusable: SQLite finds a fault; ``path`` is named.
+        Unusable: SQLite finds a fault; the message names ``path``.
     """
     found = faults(file, 1)
     if found:

@@ -1,11 +1,15 @@
-"""The board's file: connections, the two kinds of transaction, and migrations.
+"""The board's file: connections, read and write transactions, and migrations.
 
-This module alone opens SQLite and holds every pragma. A write transaction begins with ``BEGIN IMMEDIATE``: a
-transaction that read first would fail at once when another writer got in between, whatever its timeout.
+Only this package opens SQLite and sets pragmas. A write transaction starts with ``BEGIN IMMEDIATE``: a transaction
+that reads first and then writes fails at once if another writer committed in between, whatever its busy timeout.
 
-Never open, copy or hash ``tasks.db``, ``tasks.db-wal`` or ``tasks.db-shm`` by other means in a process that has a
-connection: closing any descriptor of the file drops the process's POSIX locks on it
+In a process that has a connection, never open, copy or hash ``tasks.db``, ``tasks.db-wal`` or ``tasks.db-shm`` by
+other means: closing any descriptor of a file drops all POSIX locks that the process holds on it
 (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+
+A connection must not be used after ``fork`` either (section 2.6): SQLite's own table of the process's locks is
+inherited, and the kernel's locks are not. A child process refuses every board file that its parent had open, and
+never closes an inherited connection: closing one could remove the write-ahead log under the parent.
 """
 
 from __future__ import annotations
@@ -13,47 +17,162 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from _operator import _compare_digest as compare_digest  # as hmac has it, without its imports
-from _thread import allocate_lock, get_ident
+from _operator import _compare_digest as compare_digest  # the function of hmac, without hmac's imports
+from _thread import RLock, get_ident
+from time import monotonic, sleep
+from time import time as now
 
-from ..errors import Busy, NotFound, Unusable
-from .turnstile import Turnstile
+from ..errors import Busy, Unusable, no_board
+from .turnstile import Turnstile, at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import NoReturn
+    from typing import NoReturn, TypeVar
+
+    T = TypeVar("T")
 
 Connection = sqlite3.Connection
 Cursor = sqlite3.Cursor
 Row = sqlite3.Row
 Error = sqlite3.Error
 IntegrityError = sqlite3.IntegrityError
-"""The library's types, for those who work inside a transaction: ``sqlite3`` is imported in this package only."""
+"""The types of ``sqlite3`` for modules that run statements: only this package imports ``sqlite3``."""
 
 SQLITE_VERSION = sqlite3.sqlite_version_info
 
 FILE = "tasks.db"
 APPLICATION_ID = 0x41544231  # "ATB1"
 SCHEMA_VERSION = 2
-"""The newest schema; the number of files in ``migrations``."""
+"""The newest schema version; equals the number of files in ``migrations``."""
 OLDEST_SQLITE = (3, 38, 0)
 """The first SQLite with the operator ``->>``; STRICT tables came with 3.37."""
 
-_creating = allocate_lock()
+CLOCK_TICK = 0.05
+"""Seconds after a change within which another change may get the same file times; kernels count in up to 10 ms."""
+_EXACT = 0.1
+"""Seconds by which a wait for a lock may be longer than the busy timeout; changing it costs a statement."""
+_SETTLED = 0.1
+"""Seconds after which an unchanged log that cannot be opened counts as left behind by a process that died."""
+
 _NO_WAL = "Put the data directory on a local disk: WAL needs shared memory, which network and shared folders lack."
+_ONE_NAME = (
+    "Two names give one board two write-ahead logs, and changes are lost. Remove the other name "
+    "(`find DIR -samefile` lists them); to copy a board, use `atb backup` and `atb restore`."
+)
+_AFTER_FORK = (
+    "Open the board in a program started by exec, use the spawn or forkserver start method of multiprocessing, "
+    "or fork before the first call on the board."
+)
+_LOG_DELETED = (
+    "Nothing of this call was saved. Stop every process that uses the board: the last one to close it saves what the "
+    "deleted log holds. Then run `atb doctor`."
+)
+
+FileId = tuple[int, int]
+"""Device and inode: identify a file whatever path leads to it."""
+
+
+class _Process:
+    """The files that this process has open, and those that it must leave alone because its parent had them open."""
+
+    def __init__(self) -> None:
+        self.id = os.getpid()
+        self.opening = RLock()
+        """Held while a file is opened, and during a fork, so that a child knows every connection that it inherits."""
+        self.open_files: set[OpenFile] = set()
+        self.inherited_ids: set[FileId] = set()
+        self._never_released: list[OpenFile] = []
+
+    def before_fork(self) -> None:
+        """Wait until no other thread is opening a file."""
+        self.opening.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        """Continue."""
+        self.opening.release()
+
+    def after_fork_in_child(self) -> None:
+        """Give up every open file."""
+        self._inherit()
+        self.opening.release()
+
+    def notice_fork(self) -> None:
+        """Notice a fork that ran no hooks of Python, such as one by a C library."""
+        if os.getpid() != self.id:
+            self._inherit()
+
+    def _inherit(self) -> None:
+        self.id = os.getpid()
+        for file in self.open_files:
+            file.is_inherited, file.is_open = True, False
+            if file.file_id is not None:
+                self.inherited_ids.add(file.file_id)
+        self._never_released.extend(self.open_files)
+        self.open_files.clear()
+
+
+_process = _Process()
+at_fork(_process.before_fork, _process.after_fork_in_parent, _process.after_fork_in_child)
+
+
+class OpenFile:
+    """A connection and the file that it has open.
+
+    The SQL function is a method on purpose: SQLite then holds a reference that Python's garbage collector cannot see,
+    so a connection that is not closed explicitly is never finalized, not even when the interpreter ends. A forked
+    child relies on that. ``close`` drops the reference.
+    """
+
+    def __init__(self, file_id: FileId | None) -> None:
+        self.file_id = file_id
+        self.is_open = False
+        self.is_inherited = False
+        """Whether a parent process opened it; then it must be neither used nor closed."""
+        self.connection: Connection
+
+    def open(self, uri: str, timeout: float) -> None:
+        """Open a connection with the transactions, row type and SQL functions that this package expects."""
+        refuse_old_sqlite(SQLITE_VERSION)
+        with _process.opening:
+            self.connection = sqlite3.connect(
+                uri,
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,  # this package begins and ends every transaction
+                check_same_thread=False,  # each thread has its own; close() may be called from another one
+            )
+            _process.open_files.add(self)
+            self.connection.create_function("same_secret", 2, self._same_secret)
+        self.connection.row_factory = sqlite3.Row
+
+    def close(self) -> None:
+        """Close the connection, unless a parent process opened it."""
+        self.is_open = False
+        if self.is_inherited or not hasattr(self, "connection"):
+            return
+        try:
+            self.connection.close()
+        finally:
+            _process.open_files.discard(self)
+
+    def _same_secret(self, stored: str | None, given: str) -> bool:
+        """Compare two hashes in constant time."""
+        return stored is not None and compare_digest(stored, given)
 
 
 class Database:
-    """One board file. Safe to share between threads and across ``fork``: each gets a connection of its own.
+    """One board file. Safe to share between threads: each gets a connection of its own.
+
+    After ``fork``, a child process can use a board only if its parent did not have the file open.
 
     Args:
         directory: the data directory.
-        create: make the board at the first write where there is none. Without it, a missing board behaves as an
+        create: create the board at the first write if it does not exist. Without it, a missing board behaves as an
             empty one that cannot be changed.
         read_only: never write, not even to migrate.
-        busy_timeout: seconds that a writer waits for the write lock.
+        busy_timeout: seconds that a transaction waits for other processes, in total.
         before_migration: called under the write lock before the schema of an older board is changed.
     """
 
@@ -66,28 +185,28 @@ class Database:
         busy_timeout: float = 10.0,
         before_migration: Callable[[], object] | None = None,
     ) -> None:
-        self._sessions: dict[tuple[int, int], Session] = {}  # first, since __del__ needs it
+        self._sessions: dict[int, Session] = {}  # by thread; first, since __del__ needs it
         self.directory = os.path.abspath(directory)  # a later chdir must not lead to another board
         self.path = os.path.join(self.directory, FILE)
         self.created = False
-        """Whether this object made the board."""
+        """Whether this object created the board."""
         self.is_missing = False
-        """Whether the latest transaction found no board, and ran on an empty one instead."""
+        """Whether the latest transaction found no board and used an empty one instead."""
         self._create = create and not read_only
         self._read_only = read_only
-        self._busy_timeout = busy_timeout
+        self.busy_timeout = busy_timeout
         self.before_migration = before_migration
 
     def exists(self) -> bool:
-        """Say whether there is a board file; an empty file is none yet."""
+        """Return whether there is a board file; an empty file does not count."""
         found = self.stat()
         return found is not None and found.st_size > 0
 
     def stat(self) -> os.stat_result | None:
-        """Return what the file system tells of the board's file; ``None`` if it does not exist.
+        """Return the ``os.stat`` result of the board's file; ``None`` if it does not exist.
 
         Raises:
-            Unusable: it is not a file, or may not be looked at.
+            Unusable: it is not a regular file, or this user cannot access it.
         """
         try:
             found = os.stat(self.path)
@@ -99,13 +218,40 @@ class Database:
             raise Unusable(f"{self.path} is not a file", hint="Name another data directory with --data-dir.")
         return found
 
-    def file_id(self) -> tuple[int, int] | None:
-        """Return what tells this file from any other that lay, or will lie, under its path; ``None``: there is none."""
+    def file_id(self) -> FileId | None:
+        """Return device and inode, which change when the file is replaced; ``None`` if there is no file."""
         found = self.stat()
         return None if found is None else (found.st_dev, found.st_ino)
 
+    def hard_links(self) -> Unusable | None:
+        """Return the refusal of writes to a file with several names (hard links); ``None`` if it has only one."""
+        found = self.stat()
+        if found is None or found.st_nlink < 2:
+            return None
+        return Unusable(f"{self.path} has {found.st_nlink} names (hard links)", hint=_ONE_NAME)
+
+    def change_mark(self) -> tuple[int, ...] | None:
+        """Return what changes when another connection writes or another file takes the place; ``None``: no board.
+
+        It costs a look at the file and one at SQLite's shared memory, takes no lock that outlasts the call, and is
+        meaningful only to the thread that asks. It may change without cause, never the other way round.
+        """
+        session = self.session()
+        if session.is_absent:
+            return None
+        found = self.stat()
+        if found is None:
+            return None
+        if session.is_momentary:  # its connection is not the next call's, and the file has no log
+            return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        try:
+            rows = session.connection.execute("PRAGMA data_version").fetchall()  # all: an open cursor would pin the log
+        except sqlite3.Error as error:
+            refuse(error, self.path)
+        return found.st_dev, found.st_ino, rows[0][0]
+
     def owns(self, path: str) -> bool:
-        """Say whether a path is a file of this board; to open one by other means would drop SQLite's locks on it."""
+        """Return whether a path is a file of this board; opening it by other means would drop SQLite's locks on it."""
         names = (FILE, f"{FILE}-wal", f"{FILE}-shm")
         folder = os.path.dirname(os.path.realpath(path))
         if os.path.basename(path) in names and os.path.realpath(self.directory) == folder:
@@ -122,100 +268,151 @@ class Database:
         self.close()
 
     def read(self) -> _Read:
-        """Return a context manager: one read transaction, a single view of the board from first to last query."""
+        """Return a context manager: one read transaction, which sees the board at a single moment."""
         return _Read(self)
 
     def write(self) -> _Write:
-        """Return a context manager: one write transaction, committed at the end or rolled back by an exception."""
+        """Return a context manager: one write transaction, committed at its end, rolled back after an exception."""
         return _Write(self)
 
     def close(self) -> None:
-        """Close every connection of this process."""
-        pid = os.getpid()
-        for key in list(self._sessions):
-            session = self._sessions.pop(key, None) if key[0] == pid else None
-            if session is not None:  # else its thread has just left
-                session.close()
+        """Close every connection of this object that this process opened."""
+        _process.notice_fork()
+        for thread, session in list(self._sessions.items()):
+            session.close()
+            self._sessions.pop(thread, None)
 
     def leave_thread(self) -> None:
         """Close the connection of this thread, which is about to end."""
-        session = self._sessions.pop((os.getpid(), get_ident()), None)
+        _process.notice_fork()
+        session = self._sessions.get(get_ident())
         if session is not None:
             session.close()
+            self._sessions.pop(get_ident(), None)
 
-    def session(self, *, to_write: bool = False) -> Session:
-        """Return the connection of this thread, opened on first use; only a write makes a board."""
-        key = (os.getpid(), get_ident())  # a connection must not cross a fork
-        session = self._sessions.get(key)
+    def deadline(self) -> float:
+        """Return the instant of the monotonic clock at which a transaction that begins now stops waiting."""
+        return monotonic() + self.busy_timeout
+
+    def session(self, *, to_write: bool = False, deadline: float | None = None) -> Session:
+        """Return the connection of this thread, opened on first use; only a write creates a board.
+
+        Raises:
+            Unusable: the board cannot be opened, was open in a parent process, or has a second name and is written to.
+            Busy: another process changes or locks the file until ``deadline``.
+        """
+        _process.notice_fork()
+        thread = get_ident()
+        session = self._sessions.get(thread)
         found = self.stat()
-        missing = (found is None or found.st_size == 0) and not (to_write and self._create)
+        if found is None or found.st_size == 0:
+            missing = not (to_write and self._create)
+        else:
+            missing = False
+            if to_write and found.st_nlink > 1 and (refusal := self.hard_links()):
+                raise refusal
         if session is None or session.is_absent != missing or session.is_momentary or not session.has_open(found):
-            if session is not None:
-                session.close()
-            session = self._sessions[key] = self._open(missing=missing)
+            self.leave_thread()
+            session = self._open(missing=missing, deadline=self.deadline() if deadline is None else deadline)
             self.is_missing = missing
         return session
 
-    def _open(self, *, missing: bool) -> Session:
+    def _open(self, *, missing: bool, deadline: float) -> Session:
         try:
             if missing:
-                return Session.absent(self)
+                return self._start(Session(self, None), ":memory:", deadline)
             if not self.exists():
-                self._make_directory()
+                self._create_file()
             if self._read_only or not os.access(self.directory, os.W_OK):
-                return self._open_read_only()
-            return Session(self, self.connect(f"file://{uri_path(self.path)}?mode=rw"))
+                return self._open_read_only(deadline)
+            return self._open_session("?mode=rw", deadline)
         except sqlite3.Error as error:
             refuse(error, self.path)
 
-    def connect(self, uri: str) -> sqlite3.Connection:
-        """Open a connection in the way of this package: our transactions, our row type, our functions."""
-        refuse_old_sqlite(SQLITE_VERSION)
-        connection = sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self._busy_timeout,
-            isolation_level=None,  # transactions are ours alone
-            check_same_thread=False,  # session() keeps them apart; close() may come from another thread
-        )
-        connection.row_factory = sqlite3.Row
-        connection.create_function("same_secret", 2, _same_secret)
-        return connection
+    def _open_session(
+        self, parameters: str, deadline: float, *, is_read_only: bool = False, seen: _State | None = None
+    ) -> Session:
+        """Open the file that is there now, and be sure of which file that is."""
+        uri = f"file://{uri_path(self.path)}{parameters}"
+        while True:
+            file_id = self.file_id()
+            if file_id in _process.inherited_ids:
+                raise Unusable(f"{self.path} was already open when this process was forked", hint=_AFTER_FORK)
+            session = self._start(Session(self, file_id, is_read_only=is_read_only, seen=seen), uri, deadline)
+            if self.file_id() == file_id:
+                return session
+            self.leave_thread()  # the file was replaced before or after it was opened
 
-    def _open_read_only(self) -> Session:
-        """Open for reading, also in a directory that cannot be written.
-
-        There SQLite cannot make its shared-memory file. A board without a write-ahead log was closed cleanly and
-        can be read as it lies; one with a log cannot, since ``immutable`` would silently ignore the log.
-        """
-        uri = f"file://{uri_path(self.path)}"
-        connection = self.connect(f"{uri}?mode=ro")
+    def _start(self, session: Session, uri: str, deadline: float) -> Session:
+        """Open a session as that of this thread; after Ctrl-C there is a complete one or none."""
         try:
-            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if _primary(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-                raise
-            try:
-                pending = os.stat(f"{self.path}-wal").st_size > 0
-            except FileNotFoundError:
-                pending = False
-            if pending:
-                raise Unusable(
-                    f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
-                    hint="Run `atb tick` once as the user who owns the directory, then read again.",
-                ) from error
-            immutable = self.connect(f"{uri}?mode=ro&immutable=1")
-            return Session(self, immutable, is_read_only=True, is_momentary=True)
+            self._sessions[get_ident()] = session
+            session.open(uri, max(0.0, deadline - monotonic()))
         except BaseException:
-            connection.close()
+            self.leave_thread()
             raise
-        return Session(self, connection, is_read_only=True)
+        return session
 
-    def _make_directory(self) -> None:
-        """Make the data directory and an empty board file, readable by this user alone."""
+    def refuse_shared_file_system(self) -> None:
+        """Refuse a file system where WAL seems to work but loses what two machines write."""
+        from .filesystem import shared_type
+
+        kind = shared_type(self.directory)
+        if kind is not None:
+            raise Unusable(f"{self.path} is on a shared file system ({kind})", hint=_NO_WAL)
+
+    def _open_read_only(self, deadline: float) -> Session:
+        """Open for reading, also in a directory that this user cannot write to.
+
+        There, SQLite can read a board beside a process that has it open. It cannot when no process does: it would have
+        to create the files of the log. A board without a log can then be read with ``immutable``, which takes no lock
+        and ignores the log. A writer may open the board at any moment, and the reading is then worth nothing. So it
+        counts only if the file is the same before and after it.
+        """
+        previous: _State | None = None
+        while True:
+            try:
+                session = self._open_session("?mode=ro", deadline, is_read_only=True)
+                session.connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+                return session
+            except BaseException as error:
+                is_open = get_ident() in self._sessions  # else it may not even be opened for reading
+                self.leave_thread()
+                lacks_log = isinstance(error, sqlite3.OperationalError) and _primary(error) in _NEEDS_LOG_FILES
+                if not (is_open and lacks_log):
+                    raise
+            state = self.state()
+            if state.has_log:
+                if previous is not None and state.parts == previous.parts:
+                    # Beside a process that has the board open, the first try would have succeeded.
+                    raise Unusable(
+                        f"{self.path}: the directory cannot be written, and the board was not closed cleanly",
+                        hint="Run `atb tick` once as the user who owns the directory, then read again.",
+                    )
+                sleep(_SETTLED)
+            elif state.is_certain:
+                return self._open_session("?mode=ro&immutable=1", deadline, is_read_only=True, seen=state)
+            if monotonic() >= deadline:
+                raise changed(self.path)
+            previous = state
+            sleep(0.005)
+
+    def state(self) -> _State:
+        """Return what shows whether another process has changed the file."""
+        real = self.resolved_path()
+        files = [_stat_or_none(f"{real}{ending}") for ending in ("", "-wal", "-journal")]
+        return _State(*files)
+
+    def resolved_path(self) -> str:
+        """Return the path beside which SQLite creates its log: that of the file that a symbolic link leads to."""
+        return os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+
+    def _create_file(self) -> None:
+        """Create the data directory and an empty board file, for this user only; a refusal creates nothing."""
+        refuse_old_sqlite(SQLITE_VERSION)
+        self.refuse_shared_file_system()
         try:
-            with _creating:  # else closing the new file could drop the locks of another thread's connection to it
+            with _process.opening:  # closing the new file would drop the locks of another thread's connection to it
                 if not os.path.isdir(self.directory):
                     os.makedirs(self.directory, mode=0o700, exist_ok=True)
                     _write_new(os.path.join(self.directory, ".gitignore"), b"*\n")
@@ -224,75 +421,146 @@ class Database:
             raise Unusable(f"{error.filename or self.directory}: {error.strerror}") from error
 
 
+class _State:
+    """Identity, size and times of a board's file and its logs at one moment."""
+
+    def __init__(self, file: os.stat_result | None, log: os.stat_result | None, journal: os.stat_result | None) -> None:
+        self.parts = tuple(
+            None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            for found in (file, log, journal)
+        )
+        self.has_log = any(found is not None and found.st_size > 0 for found in (log, journal))
+        """Whether there are changes that are not in the file."""
+        self.is_certain = file is not None and not 0 <= now() - max(file.st_mtime, file.st_ctime) < CLOCK_TICK
+        """Whether the times of the file would show a later change; they cannot until the clock has moved on."""
+
+
 class Session:
-    """One connection with its place in the line of writers."""
+    """One connection to a board and its place in the queue of writers."""
 
     def __init__(
         self,
         database: Database,
-        connection: sqlite3.Connection,
+        file_id: FileId | None,
         *,
-        is_absent: bool = False,
         is_read_only: bool = False,
-        is_momentary: bool = False,
+        seen: _State | None = None,
     ) -> None:
         self.database = database
-        self.connection = connection
-        self.is_absent = is_absent
+        self.connection: Connection
+        self.is_absent = file_id is None
+        """Whether there is no board; the connection is then to an empty one in memory."""
+        self._file = OpenFile(file_id)
         self._is_read_only = is_read_only
-        self.is_momentary = is_momentary
-        """Whether it would never see what others write: good for one transaction."""
-        self._file = None if is_absent else database.stat()
+        self._seen = seen
+        self.is_momentary = seen is not None
+        """Whether it takes no lock and does not see what others write: good for one transaction."""
         self.turnstile = Turnstile(database.directory)
-        self._ready_to_write = False
-        connection.execute("PRAGMA foreign_keys = ON")
+        self._is_ready_to_write = False
+        self._log_path = ""
+        self._log_id: FileId | None = None
+        """The log that this connection writes to."""
+        self._wait = 0.0
+        """Seconds that SQLite waits for a lock."""
 
-    @classmethod
-    def absent(cls, database: Database) -> Session:
-        """Stand in for a board that is not there: an empty one in memory."""
-        session = cls(database, database.connect(":memory:"), is_absent=True)
-        session.connection.execute("BEGIN IMMEDIATE")
-        migrate(session.connection, 0)
-        session.connection.execute("COMMIT")
-        return session
+    def open(self, uri: str, timeout: float) -> None:
+        """Open the connection; the caller closes the session if this fails."""
+        self._file.open(uri, timeout)
+        connection = self.connection = self._file.connection
+        self._wait = timeout
+        connection.execute("PRAGMA foreign_keys = ON")
+        if self.is_absent:
+            connection.execute("BEGIN IMMEDIATE")
+            migrate(connection, 0)
+            connection.execute("COMMIT")
+        self._file.is_open = True
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether a parent process opened it."""
+        return self._file.is_inherited
 
     def has_open(self, found: os.stat_result | None) -> bool:
-        """Say whether this is the file that is there now; it may have been removed, or replaced from a backup."""
-        return self.is_absent or (found is not None and self._file is not None and os.path.samestat(found, self._file))
+        """Return whether this session is on the file that is there now: not inherited, removed or replaced."""
+        file = self._file
+        if not file.is_open:
+            return False
+        return self.is_absent or (found is not None and (found.st_dev, found.st_ino) == file.file_id)
 
-    def begin_write(self) -> None:
+    def has_changed(self) -> bool:
+        """Return whether another process changed the file under a session that takes no lock."""
+        return self._seen is not None and self._seen.parts != self.database.state().parts
+
+    def refuse_changed(self) -> None:
+        """Refuse what was read without locks while another process changed the file.
+
+        Raises:
+            Busy: the file has changed.
+        """
+        if self.has_changed():
+            raise changed(self.database.path)
+
+    def waits_other_than(self, seconds: float) -> bool:
+        """Return whether SQLite waits for a lock for another time, for example after a transaction that was late."""
+        return not -_EXACT < self._wait - seconds < _EXACT
+
+    def wait_until(self, deadline: float) -> None:
+        """Let SQLite wait for a lock until ``deadline`` of the monotonic clock, and no longer."""
+        left = max(0.0, deadline - monotonic())
+        if not -_EXACT < left - self._wait < _EXACT:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(left * 1_000)}")
+            self._wait = left
+
+    def begin_write(self, deadline: float) -> None:
         """Begin a write transaction, and create or migrate the schema in it."""
         connection = self.connection
         if self._is_read_only:
             what, hint = _UNUSABLE[sqlite3.SQLITE_READONLY]
             raise Unusable(f"{self.database.path}: {what}", hint=hint)
-        if not (self._ready_to_write or self.is_absent):
-            self._make_ready()
+        if not (self._is_ready_to_write or self.is_absent):
+            self._make_ready(deadline)
         connection.execute("BEGIN IMMEDIATE")
         self._bring_up_to_date()
+        if self._log_id is None and not self.is_absent:
+            self._log_path = f"{self.database.resolved_path()}-wal"
+            self._log_id = _id_of(self._log_path)
 
-    def _make_ready(self) -> None:
-        """Choose the durable settings, and switch a board that lies in another journal mode to WAL.
+    def commit(self) -> None:
+        """Commit the write transaction, unless the commit would go into a log that was deleted.
 
-        The schema comes before the switch: of sixteen processes that open a new board at once, a few fail when
-        the switch comes first.
+        Raises:
+            Unusable: the file ``tasks.db-wal`` is not the one that SQLite has open; nothing was committed. SQLite never
+                removes or replaces it while a connection is open.
+        """
+        if self._log_path and (self._log_id is None or _id_of(self._log_path) != self._log_id):
+            raise Unusable(f"{self._log_path} was deleted while the board was in use", hint=_LOG_DELETED)
+        self.connection.execute("COMMIT")
+
+    def _make_ready(self, deadline: float) -> None:
+        """Choose the durable settings, and switch a board in another journal mode to WAL.
+
+        The schema comes before the switch: if the switch came first, some of many processes that open a new board at
+        once would fail.
         """
         connection = self.connection
-        self._refuse_shared_file_system()
+        self.database.refuse_shared_file_system()
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            self.wait_until(deadline)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._bring_up_to_date()
                 connection.execute("COMMIT")
             finally:
                 self.roll_back()
+            self.wait_until(deadline)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise Unusable(f"{self.database.path}: this file system cannot hold a board", hint=_NO_WAL)
-        self._ready_to_write = True
+            self.wait_until(deadline)
+        self._is_ready_to_write = True
 
     def _bring_up_to_date(self) -> None:
-        """Check what the file is, and make or migrate its schema, inside a write transaction."""
+        """Check that the file is a board, and create or migrate its schema, inside a write transaction."""
         version = self.check_identity()
         if 0 < version < SCHEMA_VERSION and self.database.before_migration is not None:
             self.database.before_migration()
@@ -300,19 +568,11 @@ class Session:
             migrate(self.connection, version)
             self.database.created |= version == 0
 
-    def _refuse_shared_file_system(self) -> None:
-        """Refuse a board where WAL would seem to work, and lose what two machines write."""
-        from .filesystem import shared_type
-
-        kind = shared_type(self.database.directory)
-        if kind is not None:
-            raise Unusable(f"{self.database.path} lies on a shared file system ({kind})", hint=_NO_WAL)
-
     def check_identity(self) -> int:
         """Return the schema version of the open file; 0 for a file without any table.
 
         Raises:
-            Unusable: the file is not a board, or says not of which schema, or a newer program made it.
+            Unusable: the file is not a board, has no schema version, or has one that this program does not know.
         """
         connection, path = self.connection, self.database.path
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -323,31 +583,37 @@ class Session:
                 return 0
             raise Unusable(
                 f"{path} is a SQLite file, but not a task board",
-                hint="Name another data directory with --data-dir; this file was left as it is.",
+                hint="Choose another data directory with --data-dir; this file was not changed.",
             )
         if version > SCHEMA_VERSION:
             raise Unusable(
-                f"{path} has schema {version}, and this program knows {SCHEMA_VERSION}",
-                hint="Install the newest atb-board; this file was left as it is.",
+                f"{path} has schema {version}; this program supports up to {SCHEMA_VERSION}",
+                hint="Install the newest atb-board; this file was not changed.",
             )
-        if version < 1:  # else its tables would be made once more
+        if version < 1:  # its tables must not be created a second time
             if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 raise Unusable(
-                    f"{path} is a task board, and does not say of which schema",
-                    hint="Stop all writers and restore the newest backup; this file was left as it is.",
+                    f"{path} is a task board, but has no schema version",
+                    hint="Stop all writers and restore the newest backup; this file was not changed.",
                 )
             return 0
         return version
 
     def roll_back(self) -> None:
-        """Roll back the open transaction, if there is one."""
-        if self.connection.in_transaction:  # SQLite itself has already rolled back after a full disk
+        """Roll back the open transaction, if there is one and this process began it."""
+        if self.is_inherited:
+            return
+        if self.connection.in_transaction:  # after a full disk SQLite has already rolled back
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close the connection and leave the line of writers."""
-        self.connection.close()
-        self.turnstile.close()
+        """Close the connection and the files of the turnstile; in a forked child do nothing."""
+        if self.is_inherited:
+            return
+        try:
+            self._file.close()
+        finally:
+            self.turnstile.close()
 
 
 class _Read:
@@ -357,26 +623,38 @@ class _Read:
         self._database = database
 
     def __enter__(self) -> sqlite3.Connection:
-        session = self._session = self._database.session(to_write=False)
-        connection = session.connection
-        try:
-            connection.execute("BEGIN")
-            if not session.is_absent and session.check_identity() < SCHEMA_VERSION:
-                raise Unusable(
-                    f"{self._database.path} has an older schema than this program",
-                    hint="Run `atb tick` once: it brings the board up to date.",
-                )
-        except BaseException as error:
-            session.roll_back()
-            if isinstance(error, sqlite3.Error):
-                refuse(error, self._database.path)
-            raise
-        return connection
+        database = self._database
+        deadline = database.deadline()
+        while True:
+            session = self._session = database.session(deadline=deadline)
+            connection = session.connection
+            try:
+                if session.waits_other_than(database.busy_timeout):
+                    session.wait_until(deadline)
+                connection.execute("BEGIN")
+                if not session.is_absent and session.check_identity() < SCHEMA_VERSION:
+                    raise Unusable(
+                        f"{database.path} has an older schema than this program",
+                        hint="Run `atb tick` once: it migrates the board.",
+                    )
+            except BaseException as error:
+                session.roll_back()
+                if isinstance(error, Exception) and session.has_changed():
+                    if monotonic() < deadline:
+                        continue
+                    raise changed(database.path) from error
+                if isinstance(error, sqlite3.Error):
+                    refuse(error, database.path)
+                raise
+            return connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._session.roll_back()
+        session = self._session
+        session.roll_back()
+        if session.is_momentary and isinstance(error, Exception | None) and session.has_changed():
+            raise changed(self._database.path) from error
         if isinstance(error, sqlite3.Error):
             refuse(error, self._database.path)
 
@@ -388,12 +666,15 @@ class _Write:
         self._database = database
 
     def __enter__(self) -> sqlite3.Connection:
-        session = self._session = self._database.session(to_write=True)
+        deadline = self._database.deadline()
+        session = self._session = self._database.session(to_write=True, deadline=deadline)
         self._changes = session.connection.total_changes
         try:
             if not session.is_absent:
-                session.turnstile.enter()
-            session.begin_write()
+                was_behind_others = session.turnstile.enter(deadline)
+                if was_behind_others or session.waits_other_than(self._database.busy_timeout):
+                    session.wait_until(deadline)
+            session.begin_write(deadline)
         except BaseException as error:
             self._abort(error)
             raise
@@ -402,49 +683,88 @@ class _Write:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        session = self._session
         if error is None:
             try:
-                if self._session.is_absent and self._session.connection.total_changes > self._changes:
-                    raise NotFound(f"there is no board at {self._database.path}")
-                self._session.connection.execute("COMMIT")
+                if session.is_inherited:  # the body of this transaction forked, and this is the child
+                    raise Unusable(f"{self._database.path}: this process was forked during a write", hint=_AFTER_FORK)
+                if session.is_absent and session.connection.total_changes > self._changes:
+                    raise no_board(self._database.path)
+                session.commit()
             except BaseException as failure:
                 self._abort(failure)
                 raise
-            self._session.turnstile.leave()
+            session.turnstile.leave()
         else:
             self._abort(error)
 
     def _abort(self, error: BaseException) -> None:
+        session = self._session
+        if session.is_inherited:
+            return
         try:
-            self._session.roll_back()
+            session.roll_back()
         finally:
-            self._session.turnstile.leave()
+            session.turnstile.leave()
         if isinstance(error, sqlite3.Error):
             refuse(error, self._database.path)
 
 
-def _same_secret(stored: str | None, given: str) -> bool:
-    """Compare two hashes in a time that does not tell how much of them agrees."""
-    return stored is not None and compare_digest(stored, given)
+def changed(path: str) -> Busy:
+    """Return the refusal of a read without locks, during which another process changed the file."""
+    return Busy(
+        f"{path} changed while it was read",
+        hint="Repeat the call. This user cannot write to the directory, so it cannot lock the board while reading.",
+    )
+
+
+def until_unchanged(read: Callable[[], T], seconds: float) -> T:
+    """Repeat a read until no other process disturbs it.
+
+    Raises:
+        Busy: it was disturbed for ``seconds``.
+    """
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            return read()
+        except Busy:
+            if monotonic() >= deadline:
+                raise
+
+
+def _id_of(path: str) -> FileId | None:
+    found = _stat_or_none(path)
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _stat_or_none(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from error
 
 
 def open_scratch() -> Connection:
     """Open an empty database in memory."""
+    refuse_old_sqlite(SQLITE_VERSION)
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
 def refuse_scratch(error: sqlite3.Error, path: str) -> NoReturn:
-    """Raise the refusal that a failure of temporary tables stands for, in a connection to the board at ``path``."""
+    """Raise the refusal for an error met while using temporary tables in a connection to the board at ``path``."""
     if _primary(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         raise Unusable(
-            f"there is no room for temporary files: {error}",
-            hint="Free some space where temporary files go, or name another directory with SQLITE_TMPDIR.",
+            f"temporary files cannot be written: {error}",
+            hint="Free some space on the temporary directory, or choose another one with SQLITE_TMPDIR.",
         ) from error
     refuse(error, path)
 
 
 def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> None:
-    """Bring the schema from ``version`` to ``until``, inside the caller's write transaction."""
+    """Migrate the schema from ``version`` to ``until``, inside the caller's write transaction."""
     folder = os.path.join(os.path.dirname(__file__), "migrations")
     for file in sorted(os.listdir(folder)):
         if file.endswith(".sql") and version < int(file[:4]) <= until:
@@ -456,7 +776,7 @@ def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VE
 
 
 def split_statements(script: str) -> list[str]:
-    """Split a script; ``executescript()`` would commit the transaction that it runs in."""
+    """Split a script into statements; ``executescript()`` would commit the open transaction."""
     statements, pending = [], ""
     for part in script.split(";"):
         pending += part + ";"
@@ -476,17 +796,17 @@ def refuse_old_sqlite(version: tuple[int, ...]) -> None:
         needed, found = (".".join(map(str, numbers)) for numbers in (OLDEST_SQLITE, version))
         raise Unusable(
             f"SQLite is too old: {found} (needs {needed})",
-            hint="Use a Python that is linked with a newer SQLite, such as one from python.org, uv or conda.",
+            hint="Use a Python with a newer SQLite, such as one from python.org, uv or conda.",
         )
 
 
 def refuse(error: sqlite3.Error, path: str) -> NoReturn:
-    """Raise the refusal that a SQLite error stands for; a fault of our own statements stays what it is."""
+    """Raise the refusal for a SQLite error; an error in a statement of this program is raised again as it is."""
     code = _primary(error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        raise Busy(f"{path} is locked by another writer") from error
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        raise Busy(f"{path} is locked by another process") from error
     if code == 0 and isinstance(error, sqlite3.OperationalError):
-        code = sqlite3.SQLITE_CORRUPT  # the module's own error: stored text that is not UTF-8
+        code = sqlite3.SQLITE_CORRUPT  # raised by the module itself: stored text that is not UTF-8
     known = _UNUSABLE.get(code)
     if known is None:
         raise error
@@ -501,39 +821,41 @@ def _primary(error: sqlite3.Error) -> int:
 _UNUSABLE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: (
         "the disk is full",
-        "Free some space, then make the same call again; nothing is half done.",
+        "Free some space, then repeat the call; nothing was changed.",
     ),
     sqlite3.SQLITE_NOTADB: (
         "this file is not a SQLite database",
-        "Name another data directory with --data-dir; this file was left as it is.",
+        "Choose another data directory with --data-dir; this file was not changed.",
     ),
     sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Stop all writers and restore the newest backup."),
     sqlite3.SQLITE_READONLY: (
         "the file or its directory cannot be written",
-        "Check who owns them, and that the disk is not mounted read-only.",
+        "Check their owner and permissions, and that the disk is not mounted read-only.",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "the file cannot be opened",
-        "Check that it is a file, and that this user may read and write it and its directory.",
+        "Check that it is a file, and that this user can read and write it and its directory.",
     ),
-    sqlite3.SQLITE_PERM: ("permission denied", "Check who owns the file and its directory."),
+    sqlite3.SQLITE_PERM: ("permission denied", "Check the owner and permissions of the file and its directory."),
     sqlite3.SQLITE_IOERR: (
         "the disk reports an error",
         "Check the disk and its free space; nothing was changed.",
     ),
-    sqlite3.SQLITE_PROTOCOL: ("the locks of this file system do not work", _NO_WAL),
     sqlite3.SQLITE_NOLFS: ("the file is too large for this file system", "Move the board to another disk."),
-    sqlite3.SQLITE_TOOBIG: ("a value is too large for SQLite", "Send less; nothing was changed."),
+    sqlite3.SQLITE_TOOBIG: ("a value is too large for SQLite", "Send smaller values; nothing was changed."),
 }
+
+_NEEDS_LOG_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""Error codes of SQLite where it would have to create the files of the log and cannot."""
 
 
 def uri_path(path: str) -> str:
-    """Return a path as it stands in a ``file:`` URI."""
+    """Return a path, escaped for a ``file:`` URI."""
     return os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _write_new(path: str, content: bytes) -> None:
-    """Write a file that only this user can read, unless it is there."""
+    """Create a file that only this user can access, unless it exists."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

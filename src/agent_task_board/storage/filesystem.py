@@ -1,4 +1,4 @@
-"""Whether a directory lies where a board can live: WAL needs memory that all processes share, on one machine."""
+"""Detect file systems on which a board loses data: WAL needs memory that all processes share, on one machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SHARED = frozenset(
         *("fuse.osxfs", "fuse.grpcfuse", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse"),
     )
 )
-"""Types of network file systems, and of folders that a virtual machine shares with its host, as Linux names them."""
+"""Linux names of network file systems, and of folders that a virtual machine shares with its host."""
 
 
 def shared_type(directory: str, mounts: str = "/proc/self/mountinfo") -> str | None:
-    """Return the type of a shared file system that a directory lies on; ``None`` on a local one, or if nothing tells.
+    """Return the type of the shared file system that a directory is on; ``None`` if it is local or unknown.
 
     ``mounts`` is a file in the format of proc(5), mountinfo.
     """
@@ -30,6 +30,6 @@ def shared_type(directory: str, mounts: str = "/proc/self/mountinfo") -> str | N
         before, _, after = line.partition(" - ")
         point = before.split(" ")[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
         under = path == point or path.startswith(point.rstrip("/") + "/")
-        if under and len(point) >= len(longest):  # of two mounts on one point the later hides the earlier
+        if under and len(point) >= len(longest):  # of two mounts on one point, the later hides the earlier
             longest, found = point, after.split(" ")[0]
     return found if found in SHARED else None

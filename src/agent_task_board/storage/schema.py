@@ -1,4 +1,4 @@
-"""The schema of a file, compared word by word with the one that this program creates; nothing in it is run."""
+"""Compare the schema of a file, word by word, with the one that this program creates; nothing in it is executed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _STATISTICS = {  # created by ANALYZE
 def faults(connection: Connection, version: int) -> list[Fault]:
     """Compare the schema of a file with schema ``version`` of this program.
 
-    Words are compared, so that a comment in a migration may change. A plain index on columns is tolerated, since it
-    runs nothing. The tables that ANALYZE creates are not a fault.
+    Comments and spaces are ignored, so that a comment in a migration can change. A plain index on columns is tolerated,
+    because it executes nothing. The tables that ANALYZE creates are not a fault.
 
     Returns:
-        ``(kind, type, name)`` of each fault; ``kind`` is ``missing``, ``altered``, ``added`` or ``tolerated``.
+        ``(kind, type, name)`` of each fault. ``kind`` is ``missing``, ``altered``, ``added`` or ``tolerated``.
     """
     asked = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
     with closing(open_scratch()) as fresh:
@@ -62,12 +62,12 @@ def in_words(kind: str, type_: str, name: str) -> str:
 
 
 def same_words(sql: object, expected: str | None) -> bool:
-    """Say whether two statements have the same words."""
+    """Return whether two statements have the same words."""
     return sql == expected or (expected is not None and _words(sql) == _words(expected))
 
 
 def _words(sql: object) -> list[str]:
-    """Split SQL as SQLite does, without comments and spaces; a value that is not text, or too long, has no words."""
+    """Split SQL into words as SQLite does, without comments; a value that is too long or not text has no words."""
     if not isinstance(sql, str) or len(sql) > 65_536:
         return []
     return [word for word in _WORDS.findall(sql) if word[0] not in " \t\n\f\r" and word[:2] not in ("--", "/*")]

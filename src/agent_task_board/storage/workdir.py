@@ -1,7 +1,8 @@
-"""Folders for what is being made, beside the place where it will be.
+"""Temporary folders in which a file is prepared, next to its final place.
 
-What is made there appears in its place at once or not at all. A process that is killed leaves its folder behind; its
-name tells what it is, and the lock on it, which ends with the process, that nobody works there any more.
+A finished file is moved to its place in one step, so that it appears there completely or not at all. A process that is
+killed leaves its folder behind. The folder is recognized by its name, and known to be unused by its lock, which ends
+with the process.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 PREFIX = ".atb-unfinished-"
 GRACE = 60
-"""Seconds within which a folder may have been made, and not be locked yet."""
+"""Seconds for which a new folder may not be locked yet."""
 LONG = 86_400
-"""Seconds after which nobody works in a folder any more, where there are no locks to tell."""
+"""Seconds after which a folder counts as unused on a system without locks."""
 
 
 @contextmanager
 def workplace(directory: str) -> Iterator[str]:
-    """Make a folder in a directory, for this user alone, and remove it with all that is in it at the end."""
+    """Create a folder that only this user can access, and remove it and its contents at the end."""
     path = os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}")
     os.mkdir(path, 0o700)
     lock = _lock(path)
@@ -43,7 +44,7 @@ def workplace(directory: str) -> Iterator[str]:
 
 
 def leftovers(directory: str) -> list[str]:
-    """Return the folders in a directory that a killed process has left behind."""
+    """Return the folders that killed processes left in a directory."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -53,7 +54,7 @@ def leftovers(directory: str) -> list[str]:
 
 
 def sweep(directory: str) -> list[str]:
-    """Remove what a killed process has left behind in a directory; return the folders that are gone."""
+    """Remove the folders that killed processes left in a directory; return those that were removed."""
     gone = []
     for path in leftovers(directory):
         shutil.rmtree(path, ignore_errors=True)
@@ -63,7 +64,7 @@ def sweep(directory: str) -> list[str]:
 
 
 def sync_directory(directory: str) -> None:
-    """Bring the names in a directory to disk."""
+    """Sync the names in a directory to disk."""
     if os.name == "nt":
         return
     opened = os.open(directory, os.O_RDONLY)
@@ -74,7 +75,7 @@ def sync_directory(directory: str) -> None:
 
 
 def make_directory(directory: str) -> bool:
-    """Make a directory and those above it, for this user alone; return whether it was not there."""
+    """Create a directory and its parents, accessible only by this user; return whether it was created."""
     if os.path.isdir(directory):
         return False
     above = os.path.dirname(directory)
@@ -107,7 +108,7 @@ def _is_left(path: str) -> bool:
 
 
 def _lock(path: str) -> int | None:
-    """Lock a folder and return its descriptor; ``None``: somebody else has it, or there are no locks here."""
+    """Lock a folder and return its descriptor; ``None`` if another process holds it or there are no locks."""
     if fcntl is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""A task, a list, a board, a receipt in few tokens, for agents that pay for each; ``docs/compact.md`` has the grammar.
+"""Tasks, lists, the board and receipts in few tokens, for agents; ``docs/compact.md`` has the grammar.
 
-A document is lines: its head, the attention line, one line a task, and under a single task what belongs to it. Every
-function takes what the service answers as JSON, and returns text that ends in a line break.
+A document is lines: the head, the attention line, and one line per task; a single task also has its details. Every
+function takes the service's answer as JSON and returns text that ends in a line break.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from itertools import pairwise
 
-from .. import inputs
+from .. import inputs, printable
 from ..board.queries import LIST_LIMIT
 
 TYPE_CHECKING = False
@@ -24,45 +24,36 @@ if TYPE_CHECKING:
 
 VERSION = "atb1"
 TOKEN = 4
-"""Characters that count as one token."""
+"""The characters that count as one token."""
 BUDGET_LOW, BUDGET_HIGH = 100, 1_000_000
-"""Tokens."""
+"""The limits of a budget, in tokens."""
 SHORT = 6
-"""Characters of an id that are shown, where no longer ending is needed to tell the tasks of a document apart."""
+"""The last characters of an id that name a task, unless more are needed to distinguish the tasks of a document."""
 RECEIPT = 4_000
-"""Characters of body, of params and of error that the receipt of a claim repeats; ``show`` has the rest."""
+"""The most characters of body, params and error in the receipt of a claim; ``show`` has the rest."""
 LEAST = 16
-"""Characters of the shortest line of a task."""
+"""The length of the shortest task line."""
 MORE = 60
-"""Characters that the line after a list may need, where it is not known yet."""
+"""The characters reserved for the line after a list, before it is known."""
 
-_SEEN_BY_NOBODY = (
-    "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f"
-)
-"""What JSON would leave as it is, though it breaks lines, turns them around, hides words, or is no text at all."""
-_UNSEEN = re.compile(f"[{_SEEN_BY_NOBODY}]")
-_STEERING = re.compile(f"[\x00-\x08\x0b-\x1f{_SEEN_BY_NOBODY}]")
-"""What may stand in a JSON string only, as an escape."""
-_PLAIN = re.compile(r"""[^\s"=,\\]+""")
+_BARE = re.compile(r"""[^\s"=,\\]+""")
 _CHANGES = ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
-"""Changes that the line of an event tells."""
+"""Changes that the line of an event shows."""
 _FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 
 
-# The parts of a line
+# Parts of a line
 
 
 def quoted(value: Any) -> str:
-    """Return a value as JSON on one line of visible characters."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    """Return a value as JSON on one line, with hidden characters escaped."""
+    return printable.escape_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def word(value: Any) -> str:
-    """Return a value as it stands after ``key=``: bare where it can be, else as a JSON string."""
+    """Return a value as it follows ``key=``: bare if possible, else as a JSON string."""
     text = str(value)
-    return text if _PLAIN.fullmatch(text) and not _STEERING.search(text) else quoted(text)
+    return text if _BARE.fullmatch(text) and printable.is_visible(text) else quoted(text)
 
 
 def instant(value: str) -> str:
@@ -79,27 +70,27 @@ def _at(value: str | None) -> str | None:
 
 
 def endings(ids: Iterable[str]) -> dict[str, str]:
-    """Return for each id its shortest ending, of ``SHORT`` characters or more, that none of the others has."""
-    backwards = sorted({one[::-1] for one in ids})  # whichever shares most with one stands beside it
+    """Return for each id its shortest ending of at least ``SHORT`` characters that no other id has."""
+    backwards = sorted({one[::-1] for one in ids})  # sorted so that ids with similar endings are neighbours
     shared = [0, *(_alike(*pair) for pair in pairwise(backwards)), 0]
     return {one[::-1]: one[: max(SHORT, shared[at] + 1, shared[at + 1] + 1)][::-1] for at, one in enumerate(backwards)}
 
 
 def _alike(one: str, other: str) -> int:
-    """Return with how many characters two texts begin alike."""
+    """Return the length of the common beginning of two texts."""
     unlike = (at for at, (mine, yours) in enumerate(zip(one, other, strict=False)) if mine != yours)
     return next(unlike, min(len(one), len(other)))
 
 
 def line(task: Mapping[str, Any], name: str) -> str:
-    """Return the line of a task, under the name given; each part stands only where it says something."""
+    """Return the line of a task with this name; parts that say nothing are omitted."""
     state = "+".join([task["status"], *(flag for flag in _FLAGS if task[flag])])
     parts = [name, quoted(task["title"]), state]
     if task["priority"]:
         parts.append(f"p{task['priority']}")
     if task["progress"] is not None:
         parts.append(f"{task['progress']}%")
-    told = [
+    pairs = [
         ("queue", None if task["queue"] == "default" else task["queue"]),
         ("for", task["assignee"]),
         ("by", task["claimed_by"]),
@@ -107,26 +98,26 @@ def line(task: Mapping[str, Any], name: str) -> str:
         ("due", _at(task["due_at"])),
         ("after", _at(task["not_before"]) if task["delayed"] else None),
     ]
-    parts += [f"{key}={word(value)}" for key, value in told if value is not None]
+    parts += [f"{key}={word(value)}" for key, value in pairs if value is not None]
     if task["tags"]:
         parts.append(f"tags={','.join(map(word, task['tags']))}")
     if task["blocked_by"]:
         parts.append(f"needs={len(task['blocked_by'])}")
     if task["attempts"]:
-        parts.append(f"try={task['attempts']}/{task['max_attempts']}")
+        parts.append(f"attempt={task['attempts']}/{task['max_attempts']}")
     if task["needs_approval"]:
         parts.append("approval")
     return " ".join(parts)
 
 
 def notes(sentences: Iterable[str]) -> list[str]:
-    """Return the lines of what the caller must know beside."""
+    """Return the lines of warnings."""
     return [f"note {quoted(sentence)}" for sentence in sentences]
 
 
 def block(name: str, text: str) -> list[str]:
-    """Return long text: its lines behind bars, or as JSON where it has characters that nobody sees."""
-    if _STEERING.search(text):
+    """Return long text: each line after a bar, or as JSON if it has hidden characters."""
+    if not printable.is_visible(text):
         return [f"{name} {quoted(text)}"]
     return [name, *(f"| {part}" if part else "|" for part in text.split("\n"))]
 
@@ -134,9 +125,9 @@ def block(name: str, text: str) -> list[str]:
 def _opening(
     head: str, attention: Attention, warnings: Iterable[str], ids: Iterable[str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the lines that a document begins with, and the name that each of its tasks has in it.
+    """Return the first lines of a document, and the name of each task in it.
 
-    The attention line tells of reviews, which wait for a person, and of leases that ran out.
+    The attention line has the tasks in review, which wait for a person, and the expired leases.
     """
     names = endings([*ids, *attention["review"]["ids"], *attention["expired"]["ids"]])
     parts = []
@@ -151,10 +142,10 @@ def _opening(
 
 
 def budget(value: int | None) -> int | None:
-    """Return how many characters a number of tokens allows.
+    """Return the characters of a budget in tokens.
 
     Raises:
-        InvalidInput: it is no number of tokens that makes sense.
+        InvalidInput: the budget is out of range.
     """
     return None if value is None else inputs.integer(value, "budget", BUDGET_LOW, BUDGET_HIGH) * TOKEN
 
@@ -167,11 +158,11 @@ def task_list(
     tokens: int | None = None,
     warnings: Sequence[str] = (),
 ) -> str:
-    """Return a list; ``pages`` answers the first tasks of it, as many as it is told, with the cursor of the rest.
+    """Return a list. ``pages`` returns the given number of tasks from its beginning, and the cursor of the next page.
 
-    Within ``tokens`` as many as fit, but never fewer than one. The last lines tell how many more there are, with the
-    cursor to go on after, and how many finished tasks were left out.
-    ``pages`` is called until its tasks fit, so that the cursor is always that of the last task shown.
+    With ``tokens``, as many tasks as fit are shown, at least one. The last lines have the number of tasks that follow,
+    with the cursor for them, and that of the finished tasks that were left out. ``pages`` is called until its tasks
+    fit, so that the cursor is that of the last task shown.
 
     Raises:
         InvalidInput: ``limit`` or ``tokens`` is out of range.
@@ -191,7 +182,7 @@ def task_list(
 def board(
     snapshot: Mapping[str, Any], attention: Attention, *, tokens: int | None = None, warnings: Sequence[str] = ()
 ) -> str:
-    """Return the board: how many tasks there are of each status, and those that it shows, unfinished ones first."""
+    """Return the board: the number of tasks by status, and the tasks, unfinished ones first."""
 
     def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
         shown = snapshot["tasks"][:count]
@@ -211,7 +202,7 @@ def _tasks(
     room: int | None,
     warnings: Sequence[str],
 ) -> str:
-    """Return a document of one line a task; ``page`` gives the first tasks, and the lines that tell of the others."""
+    """Return a document with one line per task; ``page`` returns the first tasks, and the lines about the rest."""
     if room is not None:
         count = min(count, room // LEAST)
     while True:
@@ -226,9 +217,9 @@ def _tasks(
 def details(
     found: TaskDetails, attention: Attention, *, tokens: int | None = None, warnings: Sequence[str] = ()
 ) -> str:
-    """Return a task with all that belongs to it; within ``tokens`` what matters most, and a line for each cut.
+    """Return a task with its details; with ``tokens``, the most important ones, and a line for each cut.
 
-    What stands above the body, and the lines that tell of cuts, are there however small the budget.
+    The lines above the body and the lines about cuts are shown even if the budget is too small for them.
     """
     task = found["task"]
     links = [*found["dependencies"], *found["dependents"]]
@@ -248,10 +239,10 @@ def details(
 
 
 def receipt(answer: Receipt, verb: str, *, warnings: Sequence[str] | None = None) -> str:
-    """Return what a verb did, and what the next call needs: the whole id, and of a lease its token, fence and end.
+    """Return what a verb did, and what the next call needs: the full id, and a lease's token, fence and end.
 
-    Those of ``claimed`` and ``resumed`` repeat body, params and the error of the attempt before, so that the work can
-    begin. ``warnings`` stand in place of the receipt's own.
+    Receipts of ``claimed`` and ``resumed`` also have body, params and the error of the previous attempt, so that work
+    can start. ``warnings`` replace those of the receipt.
     """
     task = answer.task.to_dict()
     head = [VERSION, verb, *(["replayed"] if answer.replayed else [])]
@@ -273,7 +264,7 @@ def receipt(answer: Receipt, verb: str, *, warnings: Sequence[str] | None = None
 
 
 def nothing(reasons: Sequence[str]) -> str:
-    """Return the answer of a claim that found nothing ready."""
+    """Return the answer of a claim that found no ready task."""
     return _document([f"{VERSION} nothing", *notes(reasons)])
 
 
@@ -299,25 +290,25 @@ def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
 
 
 def refusal(error: BoardError, *, warnings: Sequence[str] = ()) -> str:
-    """Return a refusal: its code, what happened, what to do, and the details."""
-    told = error.to_dict()
-    lines = [f"{VERSION} error {told['code']}", f"message {quoted(told['message'])}"]
-    if told["hint"]:
-        lines.append(f"hint {quoted(told['hint'])}")
-    if told["details"]:
-        lines.append(f"details {quoted(told['details'])}")
+    """Return a refusal: code, message, hint and details."""
+    found = error.to_dict()
+    lines = [f"{VERSION} error {found['code']}", f"message {quoted(found['message'])}"]
+    if found["hint"]:
+        lines.append(f"hint {quoted(found['hint'])}")
+    if found["details"]:
+        lines.append(f"details {quoted(found['details'])}")
     return _document([*lines, *notes(warnings)])
 
 
-# What belongs to a task
+# Details of a task
 
 
 class _Part:
-    """Lines of one kind; where not all fit, the first of them are shown, and how many there are."""
+    """Lines of one kind; if not all fit, the first ones are shown, with the total."""
 
     unit = ""
     may_take_all = True
-    """Whether it may use up the room that it finds, so that nothing is left for the parts behind it."""
+    """Whether the part may use all the remaining room, and leave none for later parts."""
 
     def __init__(self, name: str, lines: list[str], total: int | None = None) -> None:
         self.name = name
@@ -326,24 +317,24 @@ class _Part:
         self.size = _size(lines)
 
     def cut(self, shown: int) -> str:
-        """Return the line that tells of a cut."""
+        """Return the line about a cut."""
         return f"+ cut {self.name} {shown}/{self.total}{self.unit}"
 
     def within(self, room: int) -> tuple[list[str], list[str]]:
-        """Return the lines that fit, and the one that tells of the cut if there is one."""
+        """Return the lines that fit, and the line about the cut, if there is one."""
         if self.size <= room:
             return self.lines, []
         fits, lines = self.beginning(room)
         return lines, [self.cut(fits)]
 
     def beginning(self, room: int) -> tuple[int, list[str]]:
-        """Return how much fits, and its lines."""
+        """Return how much fits, and the lines of it."""
         fits = _fitting(self.lines, room)
         return fits, self.lines[:fits]
 
 
 class _Text(_Part):
-    """The lines of a text; cut within a line, where need be, and counted in characters."""
+    """The lines of a text; it can be cut within a line, and is counted in characters."""
 
     unit = " characters"
     may_take_all = False
@@ -354,7 +345,7 @@ class _Text(_Part):
 
     def beginning(self, room: int) -> tuple[int, list[str]]:
         low, high = 0, min(len(self.text), max(0, room))
-        while low < high:  # escapes and bars make lines longer than their text
+        while low < high:  # with escapes and bars, lines are longer than the text
             middle = (low + high + 1) // 2
             if _size(block(self.name, self.text[:middle])) <= room:
                 low = middle
@@ -364,7 +355,7 @@ class _Text(_Part):
 
 
 class _Value(_Part):
-    """A JSON value: all of it or nothing, since half a value is none."""
+    """A JSON value, shown in full or not at all, since half a value is not JSON."""
 
     unit = " characters"
 
@@ -374,22 +365,22 @@ class _Value(_Part):
 
 
 def _within(parts: Iterable[_Part], room: int | None) -> list[str]:
-    """Return the lines of the parts, as many as fit, and behind them a line for each cut.
+    """Return as many lines of the parts as fit, followed by a line for each cut.
 
-    A long text leaves half of what it finds to the parts behind it, if they need as much: comments must not drown in
-    a body.
+    A long text leaves half of the remaining room to the later parts, if they need that much: a long body must not
+    displace the comments.
     """
     parts = [part for part in parts if part.lines]
-    behind = sum(part.size for part in parts)
-    if room is None or behind <= room:
+    later = sum(part.size for part in parts)
+    if room is None or later <= room:
         return [one for part in parts for one in part.lines]
     kept = [len(part.cut(part.total)) + 1 for part in parts]
     left = room - sum(kept)
     lines: list[str] = []
     tail: list[str] = []
     for part, own in zip(parts, kept, strict=True):
-        behind -= part.size
-        most = left if part.may_take_all or left < 0 else max(left // 2, left - behind)
+        later -= part.size
+        most = left if part.may_take_all or left < 0 else max(left // 2, left - later)
         if part.size <= most + own:
             lines += part.lines
             left += own - part.size
@@ -402,7 +393,7 @@ def _within(parts: Iterable[_Part], room: int | None) -> list[str]:
 
 
 def _work(task: Mapping[str, Any]) -> list[_Part]:
-    """Return what is to be done, and what went wrong before."""
+    """Return the parts that describe the work: body, params and the latest error."""
     return [
         _Text("body", task["body"]),
         *([_Value("params", task["params"])] if task["params"] else []),
@@ -439,12 +430,12 @@ def _comment(event: Event) -> str:
 
 
 def _attempt(attempt: Mapping[str, Any]) -> str:
-    told = [
+    parts = [
         f"attempt {attempt['number']} {word(attempt['agent'])} {attempt['outcome'] or 'open'}",
         _pairs([("from", instant(attempt["claimed_at"])), ("to", _at(attempt["ended_at"]))]),
         *(f"{key}={quoted(attempt[key])}" for key in ("error", "note") if attempt[key] is not None),
     ]
-    return " ".join(told)
+    return " ".join(parts)
 
 
 # Room
@@ -455,7 +446,7 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _fitting(lines: Sequence[str], room: int) -> int:
-    """Return how many of the lines fit into as many characters."""
+    """Return how many of the first lines fit into ``room`` characters."""
     for count, one in enumerate(lines):
         room -= len(one) + 1
         if room < 0:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 LINE = 32 * 1_048_576
-"""Bytes of one line of JSON Lines, at most."""
+"""Maximum number of bytes of one line."""
 _PRIORITIES = {0: 2, 1: 1, 2: 0, 3: -1, 4: -2}
 _SECTIONS = (("design", "Design"), ("acceptance_criteria", "Acceptance criteria"), ("notes", "Notes"))
 
 
 def read(file: BinaryIO) -> Iterator[foreign.Row]:
-    """Yield place and issue of each line of ``.beads/issues.jsonl``; no issue where the line holds something else."""
+    """Yield the place and the issue of each line of ``.beads/issues.jsonl``; ``None`` if the line is not an issue."""
     for number, line in enumerate(_lines(file), 1):
         if not line.strip():
             continue
@@ -31,19 +31,19 @@ def read(file: BinaryIO) -> Iterator[foreign.Row]:
             field = error.details["field"]
             raise InvalidInput(
                 error.message if field == place else f"{place}: {error.message}",
-                hint="Each line must be one issue, as `bd export` writes it.",
+                hint="Each line must be one issue in the format of `bd export`.",
                 place=place,
                 field=None if field == place else field,
             ) from None
-        is_one = issue.get("_type", "issue") == "issue" and issue.get("status") != "tombstone"
-        yield place, _issue(issue, place) if is_one else None
+        is_issue = issue.get("_type", "issue") == "issue" and issue.get("status") != "tombstone"
+        yield place, _issue(issue, place) if is_issue else None
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     first = True
     while line := file.readline(LINE + 1):
         if len(line) > LINE:
-            raise InvalidInput(f"file: a line is longer than {LINE:,} bytes", field="file")
+            raise InvalidInput(f"file: a line is too long (limit {LINE:,} bytes)", field="file")
         yield line.removeprefix(b"\xef\xbb\xbf") if first else line
         first = False
 
@@ -52,14 +52,14 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
     found = foreign.Issue()
     name = foreign.text(issue, "id", place)
     if not name:
-        raise foreign.refuse(place, "id: an issue must have one", field="id")
+        raise foreign.refuse(place, "id: missing", field="id")
     status = foreign.text(issue, "status", place) or "open"
     closed = status == "closed"
     bodies = [foreign.text(issue, "description", place)]
     bodies += [f"## {head}\n\n{text}" for key, head in _SECTIONS if (text := foreign.text(issue, key, place))]
     kept = {key: issue[key] for key in ("issue_type", "external_ref", "estimated_minutes") if issue.get(key)}
     kept |= {} if status in ("open", "closed") else {"status": status}
-    waits, others = _links(issue, name, place)
+    blockers, others = _links(issue, name, place)
     kept |= {"dependencies": others} if others else {}
     kind = foreign.text(issue, "issue_type", place)
     found.task = {
@@ -79,7 +79,7 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
         "updated_at": issue.get("updated_at"),
         "finished_at": issue.get("closed_at") if closed else None,
     }
-    found.names = {foreign.id_of("beads", other): other for other in waits}
+    found.names = {foreign.id_of("beads", other): other for other in blockers}
     for comment in foreign.entries(issue, "comments", place):
         if isinstance(comment, dict):
             foreign.add_comment(found, name, comment.get("text"), comment.get("author"), comment.get("created_at"))
@@ -87,7 +87,7 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
 
 
 def _priority(value: object, place: str) -> int:
-    """Return the priority here for that of an issue: 0 is the most urgent there, and 2 the usual one."""
+    """Return the task priority for the priority of an issue, where 0 is the most urgent and 2 the default."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
@@ -96,16 +96,16 @@ def _priority(value: object, place: str) -> int:
 
 
 def _links(issue: dict[str, Any], name: str, place: str) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the issues that this one waits for, and its other links."""
-    waits: list[str] = []
+    """Return the issues that this one depends on, and its other links."""
+    blockers: list[str] = []
     others: list[dict[str, str]] = []
     for link in foreign.entries(issue, "dependencies", place):
         target = link.get("depends_on_id") if isinstance(link, dict) else None
         if not isinstance(target, str) or link.get("issue_id", name) != name:
-            raise foreign.refuse(place, "dependencies: not as `bd export` writes them", field="dependencies")
+            raise foreign.refuse(place, "dependencies: not in the format of `bd export`", field="dependencies")
         kind = str(link.get("type") or "blocks")
         if kind == "blocks":
-            waits.append(target)
+            blockers.append(target)
         else:
             others.append({"type": kind, "id": target})
-    return waits, others
+    return blockers, others

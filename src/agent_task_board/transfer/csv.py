@@ -1,4 +1,4 @@
-"""Tasks as CSV: one row each, nested values as JSON in a cell, and no cell that a spreadsheet takes for a formula."""
+"""Tasks as CSV: one row per task, nested values as JSON in a cell, and no cell that a spreadsheet runs as a formula."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
 DERIVED = ("ready", "blocked", "delayed", "lease_expired", "overdue")
 COLUMNS = tuple(key for key in JSON_KEYS if key not in DERIVED)
-"""The header of a table that is exported."""
+"""The header of an exported table."""
 
 NUMBERS = frozenset(("priority", "progress", "attempts", "max_attempts", "fence", "version"))
 NESTED = frozenset(("tags", "blocked_by", "params", "result", "artifacts"))
 FLAGS = frozenset(("needs_approval", *DERIVED))
 SPECIAL = "=+-@'\t\r"
-"""What a text cell must not start with: spreadsheets run it. The apostrophe is there so that it can be undone."""
+"""First characters of text that export puts an apostrophe before, since spreadsheets would run the text as a formula.
+
+The apostrophe itself is one of them, so that import can remove it again.
+"""
 CELL = 8 * 1_048_576
-"""Characters of one cell, at most; the standard library takes 131,072, fewer than a body may have."""
+"""Maximum number of characters of one cell; the default of the standard library is 131,072."""
 
 
 def write_row(row: TaskRow) -> list[object]:
-    """Return the cells of a task; an empty one stands for nothing."""
+    """Return the cells of a task; an empty cell means no value."""
     return [_cell(key, row[key]) for key in COLUMNS]
 
 
@@ -39,17 +42,17 @@ def _cell(key: str, value: Any) -> object:
         return ""
     if key == "needs_approval":
         return "true" if value else "false"
-    if key in NUMBERS or key in NESTED:  # nested values are stored as JSON, which starts with nothing special
+    if key in NUMBERS or key in NESTED:  # nested values are stored as JSON, which never starts with a special character
         return value
     return f"'{value}" if value[:1] in SPECIAL and value else value
 
 
 def read_rows(file: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row as the place where it starts (``line 18``) and a task; empty cells are left out.
+    """Yield each row as its place (``line 18``) and a task without the empty cells.
 
     Raises:
-        InvalidInput: no CSV in UTF-8, an unknown column, a row of another length, or a cell that is no number, flag or
-            JSON where one is due.
+        InvalidInput: not CSV in UTF-8, an unknown column, a row with too few or too many cells, or a cell that is not
+            the number, flag or JSON that its column requires.
     """
     csv.field_size_limit(max(CELL, csv.field_size_limit()))
     with _Lines(file) as lines:
@@ -63,7 +66,7 @@ def read_rows(file: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
             if not cells:
                 continue
             if len(cells) != len(columns):
-                raise _refuse(line, f"{len(cells)} cells under {len(columns)} columns")
+                raise _refuse(line, f"has {len(cells)} cells (the header has {len(columns)})")
             yield (
                 f"line {line}",
                 {key: _value(key, cell, line) for key, cell in zip(columns, cells, strict=True) if cell != ""},
@@ -71,7 +74,7 @@ def read_rows(file: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class _Lines(io.TextIOWrapper):
-    """The text of a file that stays open when this is done with it."""
+    """The text of a file; the file stays open."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file, encoding="utf-8-sig", newline="")
@@ -81,38 +84,38 @@ class _Lines(io.TextIOWrapper):
 
 
 def _next(rows: Any, line: int) -> list[str] | None:
-    """Return the next row, or nothing at the end."""
+    """Return the next row; ``None`` at the end."""
     try:
         cells: list[str] | None = next(rows, None)
     except UnicodeDecodeError:
-        raise _refuse(line, "this or a line soon after it is not UTF-8") from None
+        raise _refuse(line, "not UTF-8, in this line or soon after it") from None
     except csv.Error as error:
-        raise _refuse(line, f"is not CSV: {error}") from None
+        raise _refuse(line, f"not CSV: {error}") from None
     return cells
 
 
 def _columns(header: list[str]) -> list[str]:
     columns = [name.strip() for name in header]
     if "title" not in columns:
-        hint = "The first line names the columns, with commas between them; one must be `title`."
-        raise _refuse(1, "there is no column `title`", field="title", hint=hint)
+        hint = "The first line must have the column names, separated by commas; one of them must be `title`."
+        raise _refuse(1, "missing column: title", field="title", hint=hint)
     for name in columns:
         if name not in JSON_KEYS:
-            raise _refuse(1, f"{name[:60]!r}: there is no such column", field=name[:60])
+            raise _refuse(1, f"unknown column: {name[:60]!r}", field=name[:60])
         if columns.count(name) > 1:
-            raise _refuse(1, f"the column {name} is there twice", field=name)
+            raise _refuse(1, f"repeated column: {name}", field=name)
     return columns
 
 
 def _value(key: str, cell: str, line: int) -> Any:
     if key in NUMBERS:
-        digits = cell.strip().removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-            raise _refuse(line, f"{key}: {cell[:60]!r} is not a whole number", field=key)
-        return int(cell)
+        try:
+            return inputs.whole_number(cell.strip(), key)
+        except InvalidInput as error:
+            raise _refuse(line, error.message, field=key) from None
     if key in FLAGS:
         if cell.strip().lower() not in ("true", "false"):  # spreadsheets write them in capitals
-            raise _refuse(line, f"{key}: {cell[:60]!r} is neither true nor false", field=key)
+            raise _refuse(line, f"{key}: must be true or false: {cell[:60]!r}", field=key)
         return cell.strip().lower() == "true"
     if key in NESTED:
         try:

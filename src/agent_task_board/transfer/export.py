@@ -1,4 +1,4 @@
-"""Take everything out: the whole board as JSON, or its tasks as CSV, row by row from one read transaction."""
+"""Export the whole board as JSON, or its tasks as CSV, from one read transaction and in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,21 +13,30 @@ from ..board.snapshot import COLUMNS as JSON_COLUMNS
 from ..errors import InvalidInput, Unusable
 from ..model import JSON_KEYS
 from ..storage import workdir
-from .importing import ARRAYS, NAME, VERSION
+from .document import ARRAYS, NAME, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, NoReturn, Protocol
 
     from ..board.core import Core, Transaction
-    from ..storage.db import Cursor
+
+    class Writable(Protocol):
+        """What bytes are written to."""
+
+        def write(self, content: bytes, /) -> object:
+            """Write all of the bytes."""
+            ...
+
 
 FORMATS = ("json", "csv")
-PROGRESS_EVERY = 1_000
+PROGRESS_INTERVAL = 1_000
 """Rows between two calls of ``progress``."""
-_ROWS = 200
-"""Rows that are written at once."""
+BATCH = 1_048_576
+"""Characters that are collected before they are written, plus those of one row; bytes that are copied at once."""
+SPOOL_MEMORY = 1_048_576
+"""Bytes of an export that are spooled in memory; a larger export is spooled in a temporary file."""
 
 _TASK = JSON_COLUMNS | {"params": "json(params)", "result": "json(result)"}
 _SELECTS = {
@@ -56,7 +65,7 @@ _SELECTS = {
         SELECT json_object('task_id', id, 'archived_at', archived_at)
           FROM task WHERE archived_at IS NOT NULL ORDER BY seq""",
 }
-"""SQL: each array's elements as JSON; parameter ``now``."""
+"""SQL: the elements of each array as JSON; parameter ``now``."""
 
 
 def export(
@@ -67,52 +76,81 @@ def export(
     bom: bool,
     progress: Callable[[int], object] | None,
 ) -> dict[str, Any]:
-    """Do what ``Board.export`` promises."""
-    form = inputs.one_of(file_format, "format", FORMATS)
-    writer = _Writer(core, form, progress, bom=inputs.boolean(bom, "bom"))
-    if not isinstance(target, (str, os.PathLike)):
-        return writer.write(target)
-    writer.separator = ",\n"  # for people who look into the file, and for programs that compare two
-    path = _checked_path(core, os.fspath(target))
-    with _appearing(path) as file:
-        counts = writer.write(file)
-        file.write(b"\n" if form == "json" else b"")
-    return {"path": path, **counts}
+    """Export as ``Board.export`` documents."""
+    file_format = inputs.one_of(file_format, "format", FORMATS)
+    exporter = _Exporter(core, file_format, progress, bom=inputs.boolean(bom, "bom"))
+    try:
+        if not isinstance(target, (str, os.PathLike)):
+            return _export_to_stream(exporter, target)
+        path = _check_path(core, os.fspath(target))
+        return {"path": path, **_export_to_path(exporter, path)}
+    except MemoryError:
+        raise Unusable(
+            "there is not enough memory for this export",
+            hint="Free some memory, or raise the memory limit of this process, then export again.",
+        ) from None
 
 
-class _Writer:
-    """Writes one view of the board."""
+def _export_to_stream(exporter: _Exporter, stream: Writable) -> dict[str, Any]:
+    """Write an export to a stream once it is complete, so that a slow reader does not prolong the read transaction.
 
-    def __init__(self, core: Core, form: str, progress: Callable[[int], object] | None, *, bom: bool) -> None:
+    An open read transaction keeps SQLite from reusing its write-ahead log. If the export fails, nothing is written.
+    """
+    with _Spool() as spool:
+        counts = exporter.write(spool)
+        spool.copy_to(stream)
+    return counts
+
+
+def _export_to_path(exporter: _Exporter, path: str) -> dict[str, Any]:
+    exporter.separator = ",\n"  # one element per line, for readers and for diff
+    with _replaced_file(path) as file:
+        counts = exporter.write(file)
+        file.write(b"\n" if exporter.file_format == "json" else b"")
+    return counts
+
+
+class _Exporter:
+    """Writes the board as it is at one moment."""
+
+    def __init__(self, core: Core, file_format: str, progress: Callable[[int], object] | None, *, bom: bool) -> None:
         self._core = core
-        self._form = form
+        self.file_format = file_format
         self._bom = bom
         self._progress = progress
         self._rows = 0
         self.separator = ","
 
-    def write(self, file: BinaryIO) -> dict[str, Any]:
-        """Write everything; return how many tasks and events that is."""
+    def write(self, file: Writable) -> dict[str, Any]:
+        """Write everything; return the numbers of tasks and events."""
         with self._core.read() as tx:
-            if self._form == "csv":
-                return {"tasks": self._csv(tx, file), "events": 0}
+            if self.file_format == "csv":
+                return {"tasks": self._write_csv(tx, file), "events": 0}
             head = {"format": NAME, "version": VERSION, "exported_at": tx.now}
             file.write(json.dumps(head, separators=(",", ":")).encode()[:-1])
-            counts = {name: self._array(tx, file, name) for name in ARRAYS}
+            counts = {name: self._write_array(tx, file, name) for name in ARRAYS}
             file.write(b"}")
         return {"tasks": counts["tasks"], "events": counts["events"]}
 
-    def _array(self, tx: Transaction, file: BinaryIO, name: str) -> int:
+    def _write_array(self, tx: Transaction, file: Writable, name: str) -> int:
         before = self._rows
         file.write(f',"{name}":['.encode())
-        separator = ""
-        for rows in self._some(tx.execute(_SELECTS[name], {"now": tx.now})):
-            file.write((separator + self.separator.join(row[0] for row in rows)).encode())
-            separator = self.separator
-        file.write(b"]")
+        batch: list[str] = []
+        size = 0
+        for (element,) in tx.execute(_SELECTS[name], {"now": tx.now}):
+            if self._rows > before:
+                batch.append(self.separator)
+            batch.append(element)
+            size += len(element)
+            if size > BATCH:
+                file.write("".join(batch).encode())
+                batch.clear()
+                size = 0
+            self._count_row()
+        file.write("".join([*batch, "]"]).encode())
         return self._rows - before
 
-    def _csv(self, tx: Transaction, file: BinaryIO) -> int:
+    def _write_csv(self, tx: Transaction, file: Writable) -> int:
         import csv
         import io
 
@@ -122,35 +160,75 @@ class _Writer:
         table = csv.writer(text, lineterminator="\r\n")
         table.writerow(csv_table.COLUMNS)
         file.write(b"\xef\xbb\xbf" if self._bom else b"")
-        for rows in self._some(tx.execute(f"SELECT {COLUMNS} FROM task ORDER BY seq")):
-            table.writerows(csv_table.write_row(dict(zip(NAMES, row, strict=True))) for row in rows)
-            file.write(text.getvalue().encode())
-            text.seek(0)
-            text.truncate()
+        for row in tx.execute(f"SELECT {COLUMNS} FROM task ORDER BY seq"):
+            table.writerow(csv_table.write_row(dict(zip(NAMES, row, strict=True))))
+            if text.tell() > BATCH:
+                file.write(text.getvalue().encode())
+                text.seek(0)
+                text.truncate()
+            self._count_row()
         file.write(text.getvalue().encode())
         return self._rows
 
-    def _some(self, cursor: Cursor) -> Iterator[list[Any]]:
-        """Yield rows, some at a time, and tell how many there were."""
-        while rows := cursor.fetchmany(_ROWS):
-            yield rows
-            before, self._rows = self._rows, self._rows + len(rows)
-            if self._progress is not None and before // PROGRESS_EVERY != self._rows // PROGRESS_EVERY:
-                self._progress(self._rows)
+    def _count_row(self) -> None:
+        self._rows += 1
+        if self._progress is not None and self._rows % PROGRESS_INTERVAL == 0:
+            self._progress(self._rows)
 
 
-def _checked_path(core: Core, path: str) -> str:
-    """Return where a link leads, if a file may appear there.
+class _Spool:
+    """A temporary file without a name: in memory while it is small, then on disk."""
+
+    def __enter__(self) -> _Spool:
+        import tempfile
+
+        self._file = tempfile.SpooledTemporaryFile(max_size=SPOOL_MEMORY, dir=_temporary_directory())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # a buffer that could not be written before cannot be written now
+            self._file.close()
+
+    def write(self, content: bytes) -> None:
+        try:
+            self._file.write(content)
+        except OSError as error:
+            _refuse_spool(error)
+
+    def copy_to(self, stream: Writable) -> None:
+        try:
+            self._file.seek(0)
+        except OSError as error:  # the last buffer is written only now
+            _refuse_spool(error)
+        while content := self._file.read(BATCH):
+            stream.write(content)
+
+
+def _refuse_spool(error: OSError) -> NoReturn:
+    raise Unusable(
+        f"the temporary file of the export cannot be written: {error.strerror}",
+        hint="Free some space for temporary files, choose another directory with SQLITE_TMPDIR, or use --output FILE.",
+    ) from error
+
+
+def _temporary_directory() -> str | None:
+    """Return the directory in which SQLite creates temporary files, too; ``None`` leaves it to Python."""
+    candidates = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp")  # noqa: S108 - files there have no name
+    return next((path for path in candidates if path and os.path.isdir(path) and os.access(path, os.W_OK)), None)
+
+
+def _check_path(core: Core, path: str) -> str:
+    """Return the path with links resolved, if a file can be created or replaced there.
 
     Raises:
-        InvalidInput: something else is there, or it is the board itself.
+        InvalidInput: the path is that of something else than a file, or of the board itself.
     """
     try:
         real = os.path.realpath(path)
         if os.path.lexists(real) and not os.path.isfile(real):
             raise InvalidInput(
-                f"output: {path[:200]} is not a file",
-                hint="Leave --output out to write to standard output.",
+                f"output: not a file: {path[:200]}",
+                hint="Omit --output to write to standard output.",
                 field="output",
             )
     except ValueError as error:  # a NUL
@@ -161,8 +239,8 @@ def _checked_path(core: Core, path: str) -> str:
 
 
 @contextlib.contextmanager
-def _appearing(path: str) -> Iterator[BinaryIO]:
-    """Let a file appear when it is whole and on disk; until then, and after a failure, there is nothing of it."""
+def _replaced_file(path: str) -> Iterator[BinaryIO]:
+    """Create or replace a file once its content is complete and on disk; if the block fails, nothing changes."""
     folder = os.path.dirname(path)
     try:
         workdir.sweep(folder)
@@ -178,6 +256,6 @@ def _appearing(path: str) -> Iterator[BinaryIO]:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR):
             raise InvalidInput(f"output: {path}: {error.strerror}", field="output") from None
         raise Unusable(
-            f"{path} could not be written: {error.strerror}",
-            hint="Free some space, or name another place; nothing was left behind.",
+            f"output: {path} cannot be written: {error.strerror}",
+            hint="Free some space, or choose another path; no partial file was left behind.",
         ) from error

@@ -1,7 +1,6 @@
-"""Issues of other trackers as tasks: what the readers of each tracker share.
+"""Shared parts of the readers that turn issues of other trackers into tasks.
 
-Fields that a task does not have are kept in its ``params``, under the name of the tracker. Unknown parts of a format
-are ignored.
+Fields that a task does not have are kept in its ``params``, under the name of the tracker. Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class Issue:
-    """One issue: the ``task`` in JSON, its ``comments``, and ``warnings`` about what is not as in the file.
+    """One issue: the ``task`` in JSON, its ``comments``, and ``warnings`` about differences from the file.
 
-    ``names`` tells, for each id of the task's ``blocked_by``, what the tracker calls that issue.
+    ``names`` has the tracker's name for each id of the task's ``blocked_by``.
     """
 
     __slots__ = ("comments", "names", "task", "warnings")
@@ -36,13 +35,13 @@ class Issue:
 
 
 def id_of(tracker: str, name: str) -> str:
-    """Return the id that an issue has on every board: always the same, so that a second import passes it over."""
+    """Return the task id of an issue: the same on every board, so that a second import skips the issue."""
     number = int(digest(f"{tracker}\n{name}")[:32], 16)
     return "".join(_LETTERS[number >> shift & 31] for shift in range(125, -5, -5))
 
 
 def finish(found: Issue, optional: Iterable[str]) -> Issue:
-    """Give an issue its dependencies, and remove those of some keys that are empty."""
+    """Set the dependencies of an issue, and remove the ``optional`` keys that are empty."""
     found.task["blocked_by"] = list(found.names)
     for key in optional:
         if found.task[key] is None or found.task[key] == "":
@@ -51,7 +50,7 @@ def finish(found: Issue, optional: Iterable[str]) -> Issue:
 
 
 def add_comment(found: Issue, name_: str, body: object, author: object, at: object) -> None:
-    """Add a comment to an issue; one without text is left out, a long one is cut with a warning."""
+    """Add a comment to an issue; ignore it if it has no text, and cut it with a warning if it is too long."""
     if not isinstance(body, str) or not body.strip():
         return
     if len(body) > inputs.TEXT:
@@ -69,18 +68,18 @@ def add_comment(found: Issue, name_: str, body: object, author: object, at: obje
 
 
 def tags(labels: Iterable[object]) -> list[str]:
-    """Return labels as tags, each once."""
+    """Return labels as tags, without repetitions."""
     return list(dict.fromkeys(tag for label in labels if isinstance(label, str) if (tag := " ".join(label.split()))))
 
 
 def login(user: object) -> str | None:
-    """Return the login of a user, an object or a text; ``None`` if there is none."""
+    """Return the login of a user, which is an object or a string; ``None`` if there is none."""
     login = user.get("login") if isinstance(user, dict) else user
     return login if isinstance(login, str) and login else None
 
 
 def name(value: object) -> str | None:
-    """Return a name that a board takes, as near as possible; nothing for nobody."""
+    """Return a name in a form that a board accepts; ``None`` if there is none."""
     if not isinstance(value, str):
         return None
     found = "".join(char if char.isprintable() else " " for char in value).strip()[: inputs.NAME].strip()
@@ -88,12 +87,12 @@ def name(value: object) -> str | None:
 
 
 def line(issue: dict[str, Any], key: str, place: str) -> str:
-    """Return a text on one line."""
+    """Return a text field as one line."""
     return " ".join(text(issue, key, place).split())
 
 
 def text(issue: dict[str, Any], key: str, place: str) -> str:
-    """Return a text; empty if there is none."""
+    """Return a text field; an empty string if it is missing."""
     value = issue.get(key)
     if value is None:
         return ""
@@ -103,7 +102,7 @@ def text(issue: dict[str, Any], key: str, place: str) -> str:
 
 
 def entries(issue: dict[str, Any], key: str, place: str) -> list[Any]:
-    """Return a list; empty if there is none."""
+    """Return a list field; an empty list if it is missing."""
     value = issue.get(key)
     if value is None:
         return []

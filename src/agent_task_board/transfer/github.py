@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def read(file: BinaryIO) -> Iterator[foreign.Row]:
-    """Yield place and issue of each element of the array that ``gh issue list --json`` prints."""
+    """Yield the place and the issue of each element of the array."""
     for name, place, issue in json_stream.read(file, ("issues",), bare="issues"):
         if name == "issues" and place is not None:
             where = f"issues[{place}]"
             if not isinstance(issue, dict):
-                raise foreign.refuse(where, "an issue must be a JSON object")
+                raise foreign.refuse(where, "must be a JSON object")
             yield where, _issue(issue, where)
         elif name != "issues":
-            raise InvalidInput("the file is not what `gh issue list --json` prints: an array of issues", field="file")
+            raise InvalidInput("file: must be an array of issues, the output of `gh issue list --json`", field="file")
 
 
 def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
@@ -31,7 +31,7 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
     url = foreign.text(issue, "url", place)
     closed = foreign.text(issue, "state", place).upper() == "CLOSED"
     reason = foreign.text(issue, "stateReason", place).upper()
-    given_up = reason in ("NOT_PLANNED", "DUPLICATE")
+    is_abandoned = reason in ("NOT_PLANNED", "DUPLICATE")
     logins = [login for one in foreign.entries(issue, "assignees", place) if (login := foreign.login(one))]
     kept: dict[str, Any] = {"number": number, **({"url": url} if url else {})}
     kept |= {"assignees": logins} if len(logins) > 1 else {}
@@ -43,7 +43,7 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
         "id": foreign.id_of("github", url or str(number)),
         "title": foreign.line(issue, "title", place),
         "body": foreign.text(issue, "body", place),
-        "status": "queued" if not closed else "cancelled" if given_up else "done",
+        "status": "queued" if not closed else "cancelled" if is_abandoned else "done",
         "assignee": foreign.name(logins[0]) if logins else None,
         "tags": foreign.tags(
             one.get("name") if isinstance(one, dict) else one for one in foreign.entries(issue, "labels", place)
@@ -59,11 +59,11 @@ def _issue(issue: dict[str, Any], place: str) -> foreign.Issue:
         blockers = blockers.get("nodes")
     for other in blockers if isinstance(blockers, list) else []:
         if isinstance(other, dict) and (other.get("url") or other.get("number")):
-            # Without addresses the number is all that tells issues apart, for both ends alike.
+            # The id of the other issue is derived as its own is: from its URL only if this file has URLs.
             name = str(other.get("url") or other["number"]) if url else str(other.get("number"))
             found.names[foreign.id_of("github", name)] = name
-    remarks = issue.get("comments")
-    for comment in remarks if isinstance(remarks, list) else []:
+    comments = issue.get("comments")
+    for comment in comments if isinstance(comments, list) else []:
         if isinstance(comment, dict):
             foreign.add_comment(
                 found, f"#{number}", comment.get("body"), foreign.login(comment.get("author")), comment.get("createdAt")

@@ -1,7 +1,7 @@
 """Read a JSON document of any size, one element of its arrays at a time, in bounded memory.
 
-Each element is read as strictly as ``inputs`` reads a small text. What lies around the elements is read here: the
-arrays, the object that holds them, and the envelope around that object.
+Each element is parsed as strictly as ``inputs`` parses a small text. This module itself reads what is around the
+elements: the arrays, the object that contains them, and the envelope around that object.
 """
 
 from __future__ import annotations
@@ -19,37 +19,38 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol
 
     class Binary(Protocol):
-        """What bytes are read from."""
+        """A source of bytes."""
 
         def read(self, size: int, /) -> bytes:
-            """Return at most so many bytes; none at the end."""
+            """Return at most ``size`` bytes; none at the end."""
             ...
 
     Piece = tuple[str, int | None, Any]
-    """An element of an array: the array's name, its place, its value. Without a place: a whole member."""
+    """The name of an array, the index of an element, its value; or the name of a member, ``None``, its value."""
 
 
 CHUNK = 65_536
+"""Minimum number of bytes that are read at once."""
 ELEMENT = 32 * 1_048_576
-"""Characters of one element, at most; a task whose every field is as long as it may be has fewer."""
+"""Maximum number of characters of one element; a task with all fields at their limits has fewer."""
 
 _PLAIN = re.compile(r'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+', re.DOTALL)
-"""Everything up to the next bracket outside of a text, or to a text that has no end yet."""
-_TEXT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+"""Everything up to the next bracket outside of a string, or up to a string whose end was not read yet."""
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _WORD = re.compile(r"[^\s,:\[\]{}\"]++")
 _SURROGATE = re.compile(r"\\u[dD]")
 _SPACE = re.compile(r"[ \t\r\n]*+")
-_DONE = "the file ends in the middle"
+_TRUNCATED = "the file ends inside a value"
 
 
 def read(file: Binary, arrays: Collection[str], *, bare: str) -> Iterator[Piece]:
-    """Yield the elements of the arrays named, in the order of the file, and every other member of the object whole.
+    """Yield the elements of the named arrays one by one, and all other members whole, in the order of the file.
 
-    An array yields itself first, as a member with an empty list. A document that is an array is the one called
-    ``bare``; an envelope is looked into, whose ``data`` may be either.
+    Before its elements, an array is yielded as a member with an empty list. A document that is an array is taken as the
+    array ``bare``. The document may be inside an envelope, as ``data``.
 
     Raises:
-        InvalidInput: no JSON, not UTF-8, the same key twice, or an element longer than ``ELEMENT``.
+        InvalidInput: not JSON, not UTF-8, a repeated key, or an element longer than ``ELEMENT``.
     """
     source = _Source(file)
     match source.peek():
@@ -61,20 +62,20 @@ def read(file: Binary, arrays: Collection[str], *, bare: str) -> Iterator[Piece]
             _refuse("the file is empty")
         case _:
             source.value("file")
-            _refuse("the file holds neither an array nor an object")
+            _refuse("must be an array or an object")
     if source.peek():
-        _refuse("there is more in the file behind the end of the document")
+        _refuse("extra data after the document")
 
 
 def walk(document: Any, arrays: Collection[str], *, bare: str) -> Iterator[Piece]:
-    """Yield of a document that was read already what ``read`` yields of a file."""
+    """Yield the same as ``read``, from a document that was already parsed."""
     if isinstance(document, dict) and "data" in document and isinstance(document["data"], (dict, list)):
         yield from _walk({key: value for key, value in document.items() if key != "data"}, arrays)
         document = document["data"]
     if isinstance(document, list):
         document = {bare: document}
     if not isinstance(document, dict):
-        _refuse("this is neither an array nor an object")
+        _refuse("must be an array or an object")
     yield from _walk(document, arrays)
 
 
@@ -99,7 +100,7 @@ def _object(source: _Source, arrays: Collection[str], bare: str, *, is_outermost
             source.unexpected("a key")
         name = source.value("file")
         if name in seen:
-            _refuse(f"the key {name[:60]!r} is there twice in one object")
+            _refuse(f"repeated key: {name[:60]!r}")
         seen.add(name)
         source.skip(":")
         start = source.peek()
@@ -133,40 +134,38 @@ def _array(source: _Source, name: str) -> Iterator[Piece]:
         source.skip(",")
 
 
-class _Odd(Exception):
-    """A value that the strict reader may refuse."""
+class _NotObvious(Exception):
+    """The fast reader leaves this value to the strict one."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _Odd
-    return found
-
-
-def _whole(digits: str) -> int:
+def _short_integer(digits: str) -> int:
     if len(digits) > 18:
-        raise _Odd
+        raise _NotObvious
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _finite_number(digits: str) -> float:
     number = float(digits)
     if number * 0 != 0:
-        raise _Odd
+        raise _NotObvious
     return number
 
 
-def _constant(_: str) -> Any:
-    raise _Odd
+def _refuse_constant(_: str) -> Any:
+    raise _NotObvious
 
 
-_QUICK = json.JSONDecoder(object_pairs_hook=_once, parse_int=_whole, parse_float=_finite, parse_constant=_constant)
-"""Reads what is beyond doubt in a fraction of the time that the strict reader takes; all else is left to that."""
+_FAST = json.JSONDecoder(
+    object_pairs_hook=inputs.json_object,
+    parse_int=_short_integer,
+    parse_float=_finite_number,
+    parse_constant=_refuse_constant,
+)
+"""Reads obviously valid values in a fraction of the strict reader's time, and raises an error for all others."""
 
 
 class _Source:
-    """A file and how far it was read; what lies behind is forgotten."""
+    """A file and the position in it; text before the position is dropped."""
 
     def __init__(self, file: Binary) -> None:
         self._file = file
@@ -178,41 +177,41 @@ class _Source:
         self._ended = False
 
     def peek(self) -> str:
-        """Return the next character that is no space; nothing at the end of the file."""
+        """Return the next character that is not white space; an empty string at the end of the file."""
         while True:
             end = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
-            self._pass(end)
+            self._advance(end)
             if end < len(self._text):
                 return self._text[end]
-            if not self._read_on():
+            if not self._read_more():
                 return ""
 
     def skip(self, expected: str) -> None:
-        """Go on behind a character that must come next."""
+        """Skip a character that must come next."""
         if self.peek() != expected:
             self.unexpected(repr(expected))
         self._at += 1
 
-    def unexpected(self, wanted: str) -> NoReturn:
-        """Refuse what comes next."""
+    def unexpected(self, expected: str) -> NoReturn:
+        """Refuse the next character."""
         found = self.peek()
-        _refuse(f"line {self._line:,}: {wanted} should come here, not {found!r}" if found else _DONE)
+        _refuse(f"line {self._line:,}: expected {expected}, found {found!r}" if found else _TRUNCATED)
 
     def value(self, field: str) -> Any:
-        """Read a value of any kind, as strictly as a text of its own."""
+        """Parse the next value, as strictly as a document of its own."""
         return inputs.parse_json(self._next(field), field)
 
     def element(self, place: str) -> Any:
-        """Read an element of an array; a refusal names its place, and its field where it is about one."""
+        """Parse the next element of an array; a refusal names its place, and the field if there is one."""
         if self.peek() == "{":
             try:
-                value, end = _QUICK.raw_decode(self._text, self._at)
-            except (_Odd, ValueError, RecursionError):  # also where its end was not read yet
+                value, end = _FAST.raw_decode(self._text, self._at)
+            except (_NotObvious, ValueError, RecursionError):  # also if its end was not read yet
                 pass
             else:
                 brackets = self._text.count("{", self._at, end) + self._text.count("[", self._at, end)
                 if brackets <= inputs.JSON_DEPTH and not _SURROGATE.search(self._text, self._at, end):
-                    self._pass(end)
+                    self._advance(end)
                     return value
         text = self._next(place)
         try:
@@ -230,35 +229,37 @@ class _Source:
         if start in ("{", "["):
             end = self._end_of_brackets(place)
         else:
-            end = self._end_of((_TEXT if start == '"' else _WORD), place, line)
+            end = self._end_of((_STRING if start == '"' else _WORD), place, line)
         text = self._text[self._at : end]
-        self._pass(end)
+        self._advance(end)
         return text
 
     def _end_of(self, pattern: re.Pattern[str], place: str, line: int) -> int:
-        """Return where a text, a number or a word ends; what comes behind it must be there, or the file ends."""
+        """Return the end of a string, a number or a word, once the character after it was read, or the file ends."""
         while True:
             found = pattern.match(self._text, self._at)
             if found and found.end() < len(self._text):
                 return found.end()
             self._refuse_too_long(place)
-            if not self._read_on():
+            if not self._read_more():
                 if found:
                     return found.end()
-                _refuse(f"{place}: {_DONE}" if self._at == len(self._text) else f"{place}: no JSON in line {line:,}")
+                _refuse(
+                    f"{place}: {_TRUNCATED}" if self._at == len(self._text) else f"{place}: not JSON in line {line:,}"
+                )
             if found is None and self._text[self._at] != '"':
-                _refuse(f"{place}: no JSON in line {line:,}")
+                _refuse(f"{place}: not JSON in line {line:,}")
 
     def _end_of_brackets(self, place: str) -> int:
-        """Return where an array or an object ends; whether its brackets match is seen when it is read."""
+        """Return the end of an array or an object; its parser checks whether the brackets match."""
         depth, at = 0, self._at
         while True:
             at = _PLAIN.match(self._text, at).end()  # type: ignore[union-attr]
             while at == len(self._text) or self._text[at] == '"':
                 self._refuse_too_long(place)
                 so_far = at - self._at
-                if not self._read_on():
-                    _refuse(f"{place}: {_DONE}")
+                if not self._read_more():
+                    _refuse(f"{place}: {_TRUNCATED}")
                 at = _PLAIN.match(self._text, self._at + so_far).end()  # type: ignore[union-attr]
             depth += 1 if self._text[at] in "{[" else -1
             at += 1
@@ -267,14 +268,14 @@ class _Source:
 
     def _refuse_too_long(self, place: str) -> None:
         if len(self._text) - self._at > ELEMENT:
-            _refuse(f"{place}: more than {ELEMENT:,} characters")
+            _refuse(f"{place}: too long (limit {ELEMENT:,} characters)")
 
-    def _pass(self, end: int) -> None:
+    def _advance(self, end: int) -> None:
         self._line += self._text.count("\n", self._at, end)
         self._at = end
 
-    def _read_on(self) -> bool:
-        """Read more behind what is not passed yet, as much again at least; say whether there was more."""
+    def _read_more(self) -> bool:
+        """Read at least as much as is not passed yet; return whether there was more text."""
         if self._ended:
             return False
         left = self._text[self._at :]

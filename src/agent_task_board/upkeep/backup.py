@@ -1,30 +1,31 @@
-"""Backups: the board as one ZIP that opens alone.
+"""Backups: the board as one ZIP file that needs no other file.
 
-A backup is made from a copy that SQLite makes of one view of the board; the live file is never opened, hashed or zipped
-by other means (``storage/db.py`` says why). A ZIP holds ``tasks.db`` and ``metadata.json`` and nothing else.
+SQLite copies one view of the board, and the copy is packed. The live file is never opened, hashed or zipped by other
+means (``storage/db.py`` says why). The ZIP has ``tasks.db`` and ``metadata.json`` and nothing else.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import zipfile
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from itertools import count
 
 from .. import inputs, instants
 from .._version import __version__
-from ..errors import NotFound, Unusable
+from ..errors import Unusable, no_board
+from ..files import create_file
 from ..storage import copies, schema
 from ..storage.db import FILE, SCHEMA_VERSION, Error, refuse
 from ..storage.workdir import make_directory, sweep, sync_directory, workplace
+from .disk import CHUNK, give_name, refusing, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from ..board.core import Core
@@ -34,8 +35,6 @@ FOLDER = "backups"
 METADATA = "metadata.json"
 FORMAT = 1
 KEEP_HIGH = 1_000_000
-CHUNK = 1 << 20
-"""Bytes that are read or written at once."""
 
 _NAME = re.compile(r"backup-(\d{8}T\d{6}Z)(?:-(\d+))?\.zip", re.ASCII)
 
@@ -47,16 +46,16 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
     database = core.database
     if output is None:
         directory = os.path.join(database.directory, FOLDER)
-    else:  # an empty name would be the working directory
+    else:  # checked first: an empty name would be the working directory
         directory = os.path.abspath(inputs.line(os.fspath(output), "output", inputs.PATH))
     if not database.exists():
-        raise NotFound(f"there is no board at {database.path}")
+        raise no_board(database.path)
 
     def fill(copy: Connection) -> None:
         with database.read() as tx:
             copies.copy_board(tx, copy, database.path, directory)
 
-    path, about = _store(directory, "backup", fill, core.clock())
+    path, about = _store(database.path, directory, "backup", fill, core.clock())
     answer = {"path": path, "tasks": about["tasks"], "events": about["events"], "sha256": about["sha256"]}
     return answer if keep is None else {**answer, "removed": _remove_old(directory, path, keep)}
 
@@ -65,29 +64,31 @@ def before_migration(database: Database) -> None:
     """Back up a board whose schema is about to change; the caller holds the write lock and has written nothing.
 
     Raises:
-        Unusable: no backup can be made, so the board must not be changed.
+        Unusable: the backup failed, so the board must not be changed.
     """
     directory = os.path.join(database.directory, FOLDER)
 
     def fill(copy: Connection) -> None:
-        # A connection of its own: that of the caller is within a write transaction.
+        # A separate connection: the caller's is in a write transaction.
         with closing(copies.open_source(database.path)) as source:
             copies.copy_board(source, copy, database.path, directory)
 
     try:
-        _store(directory, f"before-schema-{SCHEMA_VERSION}", fill, instants.now())
+        _store(database.path, directory, f"before-schema-{SCHEMA_VERSION}", fill, instants.now())
     except Unusable as error:
         raise Unusable(
-            f"the board has an older schema, and the backup before its migration failed: {error.message}",
+            f"cannot migrate the older schema: the backup before it failed: {error.message}",
             hint=error.hint,
         ) from error
 
 
-# Making one
+# Create a backup
 
 
-def _store(directory: str, prefix: str, fill: Callable[[Connection], None], now: int) -> tuple[str, dict[str, Any]]:
-    """Fill a copy, check it, and put it into a directory as a ZIP; return its path and metadata."""
+def _store(
+    board: str, directory: str, prefix: str, fill: Callable[[Connection], None], now: int
+) -> tuple[str, dict[str, Any]]:
+    """Fill a copy of the board, check it, and put it into a directory as a ZIP; return its path and metadata."""
     with refusing(directory):
         make_directory(directory)
         sweep(directory)
@@ -96,8 +97,7 @@ def _store(directory: str, prefix: str, fill: Callable[[Connection], None], now:
             write_file(file, ())
             with closing(copies.open_copy(file)) as copy:
                 fill(copy)
-                copies.close_log(copy)
-                about = _about(copy, file)
+                about = _about(copy, board)
             metadata = {"format": FORMAT, "schema": about["schema"], "created_at": instants.to_text(now)}
             metadata |= {"version": __version__, **about}
             _pack(packed, file, metadata, now)
@@ -107,20 +107,30 @@ def _store(directory: str, prefix: str, fill: Callable[[Connection], None], now:
     return path, metadata
 
 
-def _about(copy: Connection, path: str) -> dict[str, Any]:
-    """Check a copy and return what is in it.
+def _about(copy: Connection, board: str) -> dict[str, Any]:
+    """Check a copy; return its schema and counts.
 
     Raises:
-        Unusable: it is damaged or could not be restored, and so is the board.
+        Unusable: the board is damaged, or its backup could not be restored.
     """
+    try:
+        copies.close_log(copy)
+        return _checked(copy, board)
+    except Error as error:
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            refuse(error, board)  # what is damaged in the copy is damaged in the board
+        raise
+
+
+def _checked(copy: Connection, board: str) -> dict[str, Any]:
     version = copies.schema_of(copy)
     for kind, type_, name in schema.faults(copy, version):
         if kind != schema.TOLERATED:
             raise Unusable(
-                f"the board cannot be backed up: {schema.in_words(kind, type_, name)}",
-                hint="Such a backup could not be restored. `atb doctor` names every fault and what to do.",
+                f"{board}: cannot be backed up: {schema.in_words(kind, type_, name)}",
+                hint="Its backup could not be restored. `atb doctor` lists every fault and its remedy.",
             )
-    copies.refuse_damaged(copy, path)
+    copies.refuse_damaged(copy, board)
     tasks = copy.execute("SELECT count(*) FROM task").fetchone()[0]
     events, newest = copy.execute("SELECT count(*), max(at) FROM event").fetchone()
     schedules = copy.execute("SELECT count(*) FROM schedule").fetchone()[0] if version > 1 else 0
@@ -131,7 +141,7 @@ def _pack(path: str, file: str, metadata: dict[str, Any], now: int) -> None:
     """Zip a copy and its metadata; adds ``size`` and ``sha256`` to the metadata."""
     metadata["size"] = os.stat(file).st_size
     hashing = sha256()
-    with os.fdopen(new_file(path), "wb") as target:
+    with os.fdopen(create_file(path), "wb") as target:
         with zipfile.ZipFile(target, "w") as packed:
             with open(file, "rb") as source, packed.open(_member(FILE, metadata["size"], now), "w") as member:
                 while chunk := source.read(CHUNK):
@@ -147,18 +157,18 @@ def _pack(path: str, file: str, metadata: dict[str, Any], now: int) -> None:
 def _member(name: str, size: int, now: int) -> zipfile.ZipInfo:
     from datetime import UTC, datetime
 
-    moment = datetime.fromtimestamp(max(now // 1000, 315_532_800), UTC)  # a ZIP has no time before 1980
+    moment = datetime.fromtimestamp(max(now // 1000, 315_532_800), UTC)  # a ZIP has no earlier time
     member = zipfile.ZipInfo(name, moment.timetuple()[:6])
     member.compress_type = zipfile.ZIP_DEFLATED
     member.external_attr = 0o600 << 16
-    member.file_size = size  # so that a large one gets the ZIP64 form
+    member.file_size = size  # a large file needs the ZIP64 format
     return member
 
 
 def _publish(packed: str, directory: str, stem: str) -> str:
-    """Give a ZIP its name, followed by a number if the name is taken.
+    """Give a ZIP its name; if the name is taken, with a number.
 
-    The number is above all existing ones, even where lower ones have been removed: it tells the order.
+    The number is above all existing ones, even if lower ones are free again: it shows the order.
     """
     taken = re.compile(rf"{re.escape(stem)}(?:-(\d{{1,9}}))?\.zip", re.ASCII)
     numbers = [int(found[1] or 1) for found in map(taken.fullmatch, os.listdir(directory)) if found]
@@ -172,20 +182,8 @@ def _publish(packed: str, directory: str, stem: str) -> str:
     raise AssertionError
 
 
-def give_name(file: str, path: str) -> None:
-    """Move a file to another name, never over another file."""
-    try:
-        os.link(file, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(file, path)
-
-
 def _remove_old(directory: str, newest: str, keep: int) -> int:
-    """Remove our oldest backups until ``keep`` are left, the newest counted; return how many."""
+    """Remove the oldest backups until ``keep`` are left, including the newest; return how many were removed."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -194,39 +192,7 @@ def _remove_old(directory: str, newest: str, keep: int) -> int:
                 found.append((ours[1], int(ours[2] or 1), entry.path))
     removed = 0
     for _, _, path in sorted(found)[: max(0, len(found) + 1 - keep)]:
-        with suppress(FileNotFoundError):  # another backup removed it first
+        with suppress(FileNotFoundError):  # another process removed it first
             os.unlink(path)
             removed += 1
     return removed
-
-
-# Files
-
-
-@contextmanager
-def refusing(directory: str) -> Iterator[None]:
-    """Turn errors of the disk into refusals that name the directory."""
-    try:
-        yield
-    except Error as error:
-        refuse(error, directory)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "Free some space, then make the same call again; nothing was changed."
-            raise Unusable(f"{directory}: the disk is full", hint=hint) from error
-        hint = "Check who owns it, and that it can be written, or name another directory."
-        raise Unusable(f"{error.filename or directory}: {error.strerror or error}", hint=hint) from error
-
-
-def new_file(path: str) -> int:
-    """Create a file that only this user can read; return its descriptor."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-
-
-def write_file(path: str, chunks: Iterable[bytes]) -> None:
-    """Write a new file that only this user can read, and bring it to disk."""
-    with os.fdopen(new_file(path), "wb") as file:
-        for chunk in chunks:
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())

@@ -356,6 +356,12 @@ def _under_lease(call: Call, verb: Callable[..., Receipt], *names: str, **needed
     return call.receipt(verb(call.id, call.require("token"), actor=call.named_actor(), **needed, **call.given(*names)))
 
 
+def done(call: Call) -> Response:
+    """Finish a queued task without claiming it first."""
+    given = call.given("result", "artifacts", "note", "agent")
+    return call.receipt(call.board.done(call.id, actor=call.named_actor(), **given))
+
+
 def approve(call: Call) -> Response:
     """Approve the work of a task in review."""
     return call.receipt(call.board.approve(call.id, actor=call.named_actor(), **call.given("note")))

@@ -6,6 +6,7 @@ import contextlib
 import socket
 from http.server import BaseHTTPRequestHandler
 
+from .. import exhaustion
 from ..errors import BoardError
 from . import security
 from .messages import Response, gzip, refusal
@@ -72,10 +73,13 @@ class Connection(BaseHTTPRequestHandler):
         except BoardError as error:
             # Do not read the rest of the request: where it ends may be uncertain.
             close = head is None or not head.keep_alive or self.wire.has_unread_body(head)
-            response = refusal(error, close=close, headers=_allow_header(error))
+            response = refusal(exhaustion.refusal(error) or error, close=close, headers=_allow_header(error))
         except Exception as error:
-            self.server.handle_error()
-            response = refusal(BoardError(f"internal error: {type(error).__name__} (see the server's log)"), close=True)
+            known = exhaustion.refusal(error)
+            if known is None:
+                self.server.handle_error()
+                known = BoardError(f"internal error: {type(error).__name__} (see the server's log)")
+            response = refusal(known, close=True)
         if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
             self.server.log(f"{head.method} {head.path} {response.status}")
         elif head is None:

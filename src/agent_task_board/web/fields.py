@@ -43,10 +43,13 @@ BODY: dict[str, tuple[Schema, str]] = {
         "higher numbers are claimed first; default 0",
     ),
     "assignee": (_nullable(_text(inputs.NAME)), "the only agent that can claim it; `none` or `null` for any"),
-    "due_at": (_nullable(_text(inputs.NAME)), "deadline: an ISO 8601 instant, or a date (the end of that day)"),
+    "due_at": (
+        _nullable(_text(inputs.NAME)),
+        "deadline: an ISO 8601 instant, `today`, `tomorrow`, a weekday or `+2d`; a day means its end",
+    ),
     "not_before": (
         _nullable(_text(inputs.NAME)),
-        "earliest claim: an ISO 8601 instant, or a date (the start of that day)",
+        "earliest claim: an ISO 8601 instant, `today`, `tomorrow`, a weekday or `+2d`; a day means its start",
     ),
     "tags": (
         {"type": ["array", "null"], "items": _text(inputs.TAG, minLength=1), "maxItems": inputs.TAGS},
@@ -162,10 +165,8 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
     allowed = list(known)
     for name in given:
         if name not in allowed:
-            from difflib import get_close_matches
-
-            near = _OTHER_NAMES.get(name) or next(iter(get_close_matches(name[:60], allowed, n=1)), None)
-            hint = f"Did you mean {near!r}?" if near in allowed else f"Accepted: {', '.join(allowed) or 'none'}."
+            hint = inputs.did_you_mean(_OTHER_NAMES.get(name, name), allowed)
+            hint = hint or f"Accepted: {', '.join(allowed) or 'none'}."
             raise InvalidInput(f"{name[:60]}: unknown {what}", hint=hint, field=name[:60])
 
 
@@ -215,19 +216,12 @@ def read_query(query: str, known: dict[str, tuple[Schema, str]]) -> dict[str, An
         elif name in found:
             raise InvalidInput(f"{name}: repeated (limit 1)", field=name)
         elif kind == "integer":
-            found[name] = _integer(value, name)
+            found[name] = inputs.whole_number(value, name)
         elif kind == "boolean":
             found[name] = _flag(value, name)
         else:
             found[name] = value
     return found
-
-
-def _integer(value: str, name: str) -> int:
-    digits = value.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise InvalidInput(f"{name}: not a whole number: {value[:60]!r}", field=name)
-    return int(value)
 
 
 def _flag(value: str, name: str) -> bool:

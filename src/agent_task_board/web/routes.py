@@ -224,6 +224,14 @@ ROUTES = (
         example='{"token": "TOKEN", "to": "bob", "note": "layout done, colours missing"}',
     ),
     Route(
+        "POST", "/api/tasks/{id}/done", api.done, "Finish a queued task without claiming it first.", "task",
+        optional="result artifacts note agent actor", refusals="not_found conflict",
+        details="For something small that is done already. An agent may do it where it could claim the task; the task\n"
+        "then goes to review if it needs approval. A person may also finish a blocked, delayed or assigned task;\n"
+        "`warnings` say so.",
+        example='{"agent": "ada", "note": "fixed by the upgrade"}',
+    ),
+    Route(
         "POST", "/api/tasks/{id}/approve", api.approve, "Approve the work of a task in review; people only.", "task",
         optional="note actor agent", refusals="not_found conflict not_permitted", example='{"note": "well done"}',
     ),
@@ -244,8 +252,9 @@ ROUTES = (
     ),
     Route(
         "POST", "/api/tasks/{id}/cancel", api.cancel, "Cancel a task.", "task",
-        optional="note actor agent", refusals="not_found conflict",
-        details="This revokes an active lease. Tasks that depend on it stay blocked.",
+        optional="note actor agent", refusals="not_found conflict not_permitted",
+        details="This revokes an active lease. Tasks that depend on it stay blocked. Only a person can cancel a\n"
+        "task in review.",
     ),
     Route(
         "POST", "/api/tasks/{id}/comments", api.comment, "Comment on a task.", "event",

@@ -15,7 +15,9 @@ import threading
 import time
 from http.server import ThreadingHTTPServer
 
+from .. import exhaustion
 from ..errors import Busy, InvalidInput, NotFound, NotPermitted, Unusable
+from ..printable import escape_line
 from . import documentation, fields, openapi, pages, routes, security, stream
 from .api import Api, Call
 from .connection import Connection
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
 CONNECTION_LIMIT = 256
 """Maximum number of open connections, if the process may open enough files."""
-FILES_PER_CONNECTION = 6
-"""A socket, the board, its log and shared memory, and the two locks of its turnstile."""
 FILES_APART = 64
 """Open files of the process besides those of its connections."""
 GRACE = 2.0
@@ -79,8 +79,8 @@ class Server(ThreadingHTTPServer):
         self.pages = pages.load()
         self.routes = routes.table()
         self.stopping = threading.Event()
-        files = _raise_file_limit(FILES_APART + CONNECTION_LIMIT * FILES_PER_CONNECTION)
-        self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // FILES_PER_CONNECTION))
+        files = exhaustion.raise_file_limit(FILES_APART + CONNECTION_LIMIT * exhaustion.FILES_PER_THREAD)
+        self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // exhaustion.FILES_PER_THREAD))
         self.stream_limit = min(stream.STREAM_LIMIT, self.connection_limit // 2)  # the rest is for other requests
         self._streams = threading.Semaphore(self.stream_limit)
         self._open: dict[Connection, float] = {}
@@ -294,31 +294,7 @@ def _refuse_body(head: Head) -> None:
         raise BadRequest(400, f"{head.method} does not accept a body")
 
 
-def _raise_file_limit(wanted: int) -> int:
-    """Raise this process's soft limit of open files, which is 256 or 1,024 on many systems.
-
-    Returns:
-        The limit, at most ``wanted``.
-    """
-    try:
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        if soft != resource.RLIM_INFINITY and soft < allowed:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-            soft = allowed
-    except (ImportError, OSError, ValueError):
-        return wanted
-    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
-
-
-def printable(line: str) -> str:
-    """Escape unprintable characters, so that a request cannot corrupt a log or a terminal."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-
-
 def to_standard_error(line: str) -> None:
     """Write a log line to standard error."""
     with contextlib.suppress(OSError, ValueError):  # a closed standard error must not fail the request
-        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(line)}\n")
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {escape_line(line)}\n")

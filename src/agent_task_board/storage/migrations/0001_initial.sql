@@ -9,28 +9,28 @@ CREATE TABLE board (
 
 INSERT INTO board (id) VALUES (1);
 
--- Names that claimed work or were given it. Names are compared by casefold() and shown as first written.
+-- Agents that claimed a task or were assigned one. Names are compared by casefold() and shown as first written.
 CREATE TABLE agent (
   key           TEXT PRIMARY KEY,       -- casefold() of the name
   name          TEXT NOT NULL UNIQUE,
   first_seen_at TEXT NOT NULL,
-  last_seen_at  TEXT,                   -- last lease verb; null: was only ever named as an assignee
+  last_seen_at  TEXT,                   -- of the latest call under a lease; null: never
   completed     INTEGER NOT NULL DEFAULT 0,  -- attempts by outcome; kept by triggers
   failed        INTEGER NOT NULL DEFAULT 0,
   expired       INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task (
-  seq               INTEGER PRIMARY KEY,  -- insertion order: the tie-break of a claim
+  seq               INTEGER PRIMARY KEY,  -- insertion order; decides between tasks of equal priority
   id                TEXT NOT NULL,        -- ULID
   status            TEXT NOT NULL DEFAULT 'queued',
   queue             TEXT NOT NULL DEFAULT 'default',
   priority          INTEGER NOT NULL DEFAULT 0,
   assignee          TEXT,
   open_dependencies INTEGER NOT NULL DEFAULT 0,  -- dependencies that are not done; kept by triggers
-  delayed           INTEGER NOT NULL DEFAULT 0,  -- 0 once not_before has been seen to pass
+  delayed           INTEGER NOT NULL DEFAULT 0,  -- set to 0 after not_before has passed
   not_before        TEXT,
-  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims of the present budget
+  attempts          INTEGER NOT NULL DEFAULT 0,  -- claims since added or reset
   max_attempts      INTEGER NOT NULL,
   fence             INTEGER NOT NULL DEFAULT 0,
   version           INTEGER NOT NULL DEFAULT 1,
@@ -38,7 +38,7 @@ CREATE TABLE task (
   claimed_at        TEXT,
   lease_token_hash  TEXT,                 -- SHA-256 of the token in hex; the token itself is never stored
   lease_expires_at  TEXT,
-  lease_length      INTEGER,              -- last asked for on this claim
+  lease_length      INTEGER,              -- last requested on this claim
   progress          INTEGER,
   needs_approval    INTEGER NOT NULL DEFAULT 0,
   due_at            TEXT,
@@ -86,14 +86,14 @@ CREATE TABLE task (
 
 CREATE UNIQUE INDEX task_id ON task (id);
 
--- A task may be named by an ending of its id, of at least four characters.
+-- A task can be named by the end of its id, at least four characters.
 CREATE INDEX task_ending ON task (substr(id, -4));
 
 -- At most one unfinished task holds a dedupe key.
 CREATE UNIQUE INDEX task_dedupe ON task (dedupe_key)
   WHERE dedupe_key IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled');
 
--- What a claim looks at. SQLite uses a partial index only in a query that repeats its WHERE terms.
+-- The indexes that a claim reads. SQLite uses a partial index only in a query that repeats its WHERE terms.
 CREATE INDEX task_ready ON task (assignee, priority DESC, seq)
   WHERE status = 'queued' AND open_dependencies = 0 AND delayed = 0;
 CREATE INDEX task_ready_in_queue ON task (queue, assignee, priority DESC, seq)
@@ -167,7 +167,7 @@ BEGIN
   UPDATE board SET revision = revision + 1;
 END;
 
--- How many tasks each queue has in each status, so that counting costs the same on any board.
+-- The number of tasks by queue and status, so that counting takes the same time on any board.
 CREATE TABLE tally (
   queue  TEXT NOT NULL,
   status TEXT NOT NULL,
@@ -190,7 +190,7 @@ BEGIN
     ON CONFLICT (queue, status) DO UPDATE SET tasks = tasks + 1;
 END;
 
--- One claim up to its ending.
+-- One attempt: a claim until it ends.
 CREATE TABLE attempt (
   task_seq   INTEGER NOT NULL REFERENCES task (seq),
   number     INTEGER NOT NULL,     -- 1, 2, 3 … within the task, never reused
@@ -199,7 +199,7 @@ CREATE TABLE attempt (
   claimed_at TEXT NOT NULL,
   ended_at   TEXT,
   outcome    TEXT,
-  token_hash TEXT,                 -- under which it was ended, for the replay of a lost reply
+  token_hash TEXT,                 -- of the lease that ended it; identifies a repeated call
   result     TEXT,
   error      TEXT,
   note       TEXT,
@@ -246,7 +246,7 @@ BEGIN
   SELECT raise(ABORT, 'attempts are never deleted');
 END;
 
--- The append-only history. seq has no gap.
+-- The history. Rows are only added, and seq has no gap.
 CREATE TABLE event (
   seq        INTEGER PRIMARY KEY,
   task_seq   INTEGER NOT NULL REFERENCES task (seq),
@@ -260,7 +260,7 @@ CREATE TABLE event (
 
 CREATE INDEX event_of_task ON event (task_seq, seq);
 
--- The notes that whoever claims the task next is told, however many other events there are.
+-- Finds the notes for the next agent that claims the task, however many other events there are.
 CREATE INDEX event_note ON event (task_seq, seq)
   WHERE kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled');
 
@@ -281,14 +281,14 @@ BEGIN
   SELECT raise(ABORT, 'events are append-only');
 END;
 
--- Calls that may be repeated: the same request id gets its answer again.
+-- Calls with a request id: a repeated call gets the same answer again.
 CREATE TABLE request (
   id        TEXT PRIMARY KEY,
   arguments TEXT NOT NULL,       -- SHA-256 of the verb and its arguments
   at        TEXT NOT NULL,
   task_seq  INTEGER NOT NULL REFERENCES task (seq),
-  attempt   INTEGER,             -- number of the attempt that the call began
-  created   INTEGER              -- of an add: whether it made the task
+  attempt   INTEGER,             -- number of the attempt that the call started
+  created   INTEGER              -- for add: whether it created the task
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX request_age ON request (at);

@@ -1,8 +1,8 @@
--- What a board needs to keep months of work: an archive, schedules, an outbox, and lists that history does not slow.
--- Lists and the board walk these indexes in the order in which tasks were added.
+-- For boards with months of work: an archive, schedules, an outbox, and indexes that keep lists fast.
+-- Lists and the board read these indexes in the order in which tasks were added.
 CREATE INDEX task_unfinished ON task (seq) WHERE finished_at IS NULL;
 
-ALTER TABLE task ADD COLUMN archived_at TEXT  -- lists, board and claims leave the task out
+ALTER TABLE task ADD COLUMN archived_at TEXT  -- lists, board and claims skip the task
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL);
 
 CREATE INDEX task_kept ON task (seq) WHERE archived_at IS NULL;
@@ -33,16 +33,16 @@ END;
 
 -- A cron rule with the template of a task. Names are compared by casefold().
 CREATE TABLE schedule (
-  id         TEXT PRIMARY KEY,      -- ULID; a schedule made anew under an old name has another one
+  id         TEXT PRIMARY KEY,      -- ULID; a new schedule with an old name has a new id
   key        TEXT NOT NULL UNIQUE,  -- casefold() of the name
   name       TEXT NOT NULL,
   cron       TEXT NOT NULL,
   zone       TEXT NOT NULL,         -- IANA name
   task       TEXT NOT NULL,         -- the template: a JSON object with fields of a task
-  catch_up   INTEGER,               -- occurrences that one tick makes at most; null: as configured
-  paused_at  TEXT,                  -- later occurrences are dropped until it goes on
-  next_at    TEXT,                  -- the first occurrence that was not made yet; null when none is left
-  last_at    TEXT,                  -- the latest one that was
+  catch_up   INTEGER,               -- tasks that one tick creates at most; null: as configured
+  paused_at  TEXT,                  -- occurrences from then until it is resumed are dropped
+  next_at    TEXT,                  -- the next occurrence without a task; null if there are no more
+  last_at    TEXT,                  -- the latest occurrence with a task
   made       INTEGER NOT NULL DEFAULT 0,
   version    INTEGER NOT NULL DEFAULT 1,
   created_by TEXT NOT NULL,
@@ -58,18 +58,18 @@ UPDATE task SET schedule_id = NULL, occurrence_at = NULL
  WHERE schedule_id IS NOT NULL
    AND seq NOT IN (SELECT min(seq) FROM task WHERE schedule_id IS NOT NULL GROUP BY schedule_id, occurrence_at);
 
--- An occurrence makes one task, ever.
+-- An occurrence never gets a second task.
 CREATE UNIQUE INDEX task_occurrence ON task (schedule_id, occurrence_at) WHERE schedule_id IS NOT NULL;
 
--- What hooks are to be told, written in the transaction of the change that they are told of.
+-- Notifications for hooks, queued in the transaction of the change that they report.
 CREATE TABLE outbox (
-  id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; a hook drops repeats by it
+  id         TEXT PRIMARY KEY,      -- 32 hexadecimal digits; lets a hook recognize a repeated delivery
   event_seq  INTEGER NOT NULL REFERENCES event (seq),
   target     TEXT NOT NULL,
-  told       TEXT NOT NULL,         -- of what: done, review, failed, cancelled, expired, commented
+  told       TEXT NOT NULL,         -- reason: done, review, failed, cancelled, expired, commented
   status     TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
-  due_at     TEXT,                  -- of the next attempt; while one is made, when it counts as lost
+  due_at     TEXT,                  -- of the next attempt; during an attempt, when it counts as lost
   error      TEXT,                  -- of the latest attempt that failed
   created_at TEXT NOT NULL,
   ended_at   TEXT,

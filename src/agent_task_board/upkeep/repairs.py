@@ -1,0 +1,84 @@
+"""The doctor's repairs; none of them loses anything."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from ..errors import Unusable
+from ..storage.workdir import sweep
+from .contents import ATTEMPTS_BY_OUTCOME, OPEN_DEPENDENCIES, TASKS_BY_STATUS, revision_and_least
+from .surroundings import exposed_configs, own_files, workplaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .finding import Checkup
+
+_LEAP = 1 << 32
+"""How far a lost revision is set above the least possible one, so that it was never used before."""
+
+
+def _fix_counters(checkup: Checkup) -> list[str]:
+    with checkup.core.database.write() as tx:
+        revision, least = revision_and_least(tx)
+        is_lost = revision is None or revision < least
+        if is_lost:  # clients compare revisions for equality
+            tx.execute(
+                "INSERT OR REPLACE INTO board (id, revision) VALUES (1, ?)", (max(revision or 0, least) + _LEAP,)
+            )
+        tx.execute("DELETE FROM tally")
+        tx.execute(f"INSERT INTO tally (queue, status, tasks) {TASKS_BY_STATUS}")
+        tasks = tx.execute(
+            f"""
+            UPDATE task SET open_dependencies = {OPEN_DEPENDENCIES}
+             WHERE open_dependencies <> {OPEN_DEPENDENCIES}
+            RETURNING seq
+            """
+        ).fetchall()
+        agents = tx.execute(
+            f"""
+            UPDATE agent
+               SET completed = counted.completed, failed = counted.failed, expired = counted.expired
+              FROM (SELECT key, coalesce(seen.completed, 0) AS completed, coalesce(seen.failed, 0) AS failed,
+                           coalesce(seen.expired, 0) AS expired
+                      FROM agent LEFT JOIN ({ATTEMPTS_BY_OUTCOME}) AS seen ON seen.agent = name) AS counted
+             WHERE counted.key = agent.key
+            RETURNING key
+            """
+        ).fetchall()
+    return [
+        "recounted the tasks of every queue",
+        f"recounted the open dependencies: {len(tasks):,} tasks were wrong",
+        f"recounted the attempts of {len(agents):,} agents",
+        *(["set the board's revision to a number that was never used"] if is_lost else []),
+    ]
+
+
+def _fix_leftovers(checkup: Checkup) -> list[str]:
+    return [f"removed {path}" for place in workplaces(checkup) for path in sweep(place)]
+
+
+def _fix_permissions(checkup: Checkup) -> list[str]:
+    did = []
+    for path in [*own_files(checkup), *exposed_configs(checkup)]:
+        with suppress(FileNotFoundError):
+            found = os.stat(path).st_mode
+            unwanted = 0o022 if stat.S_ISDIR(found) else 0o077
+            if found & unwanted:
+                try:
+                    os.chmod(path, stat.S_IMODE(found) & ~unwanted)
+                except OSError as error:
+                    raise Unusable(f"{path}: {error.strerror}", hint="Repeat this as the owner of the file.") from error
+                did.append(f"removed the access of other users to {path}")
+    return did
+
+
+FIXES: dict[str, Callable[[Checkup], list[str]]] = {
+    "counters": _fix_counters,
+    "leftovers": _fix_leftovers,
+    "permissions": _fix_permissions,
+}
+"""The repairs by name; each returns sentences that say what it did."""
