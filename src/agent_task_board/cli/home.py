@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .parsing import Parser
 
 NAMED = 4
-"""Tasks that need a person and are named, at most."""
+"""The most tasks with each status that needs a person that are named."""
 
 
 def _no_arguments(parser: Parser) -> None:

@@ -64,10 +64,10 @@ Messages for people go to standard error. Branch on the exit code or on `error.c
   An ending counts before a beginning.
 - **AGENT**, where a task is assigned or searched for: `me` is the caller, `none` is nobody.
 - **STATUS**: one status, or several separated by commas.
-- `approve`, `reject`, `reassign`, `retry`, `cancel` and `archive` take several ids. Each task is its own transaction,
-  and a refusal of one does not keep the others from being done. `data` is then
-  `{"results": [{"id", "ok", "task" or "error"}]}`; if one was refused, `ok` of the envelope is false, `error` is the
-  first refusal, and the exit code is its.
+- `done`, `approve`, `reject`, `reassign`, `retry`, `cancel` and `archive` take several ids. Each task is changed in a
+  transaction of its own, also if another one is refused. `data` is then
+  `{"results": [{"id", "ok", "task" or "error"}]}`, with each `id` as it was given. If one was refused, `ok` of the
+  envelope is false, `error` is the first refusal, and the exit code is that of `error`.
 - `--print data.task.id` prints one value of the answer: text as it is, other values as JSON, nothing for `null`.
   Numbers choose an element of a list: `data.tasks.0.id`. Refusals and warnings then go to standard error.
 - **LENGTH**: `90` (seconds), `90s`, `15m`, `1h30m`, `2d`.
