@@ -45,7 +45,7 @@ def test_list_is_aligned(terminal: Terminal) -> None:
     terminal.add("a longer title", "--queue", "documentation", "--priority", "-1000000")
     terminal.add("third", "--assignee", "somebody-with-a-long-name")
     terminal.claim("--queue", "q")
-    lines = terminal.atb("list", *TABLE).text.splitlines()
+    lines = terminal.atb("list", "--order", "age", *TABLE).text.splitlines()
     heads = starts(lines[0], "ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     assert starts(lines[1], "claimed")[0] == heads[1]
     assert starts(lines[1], "q", "ada", "1/3", "short") == [heads[place] for place in (4, 5, 7, 8)]

@@ -272,6 +272,17 @@ def test_work_that_is_left_comes_first(board: Board, clock: Clock) -> None:
             assert page.more == max(0, len(left) - 3)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_archived_tasks_are_listed_alone(board: Board, clock: Clock, order: str) -> None:
+    for status in STATUSES:
+        bring_to(board, status)
+    archived = bring_to(board, "done").id
+    board.archive_task(archived)
+    assert [task.id for task in board.list_tasks(archived=True, order=order).tasks] == [archived]
+    assert archived not in [task.id for task in board.list_tasks(order=order).tasks]
+    assert board.list_tasks(archived=True, ready=True, order=order).tasks == []
+
+
 def test_work_of_many_assignees_is_merged(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         board.add(str(number), priority=number * 7 % 5, assignee=f"agent {number % 6}" if number % 6 else None)

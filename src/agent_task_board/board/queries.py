@@ -199,8 +199,10 @@ class Queries(Core):
         if only_unfinished:
             found.add(IS_UNFINISHED)
             hides = False
-        elif archived or not search:
-            kept = "archived_at IS NOT NULL" if archived else "archived_at IS NULL"
+        if archived:
+            kept = "archived_at IS NOT NULL"
+        elif not (only_unfinished or search):
+            kept = "archived_at IS NULL"
         if queue is not None:
             found.add("queue = :queue", queue=inputs.name(queue, "queue"))
         if tags:
@@ -220,6 +222,8 @@ class Queries(Core):
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
             found.values["now"] = tx.now
             bands = range(_FINISHED) if hides or only_unfinished else range(len(_BANDS))
+            if archived:  # only what is finished is archived
+                bands = range(0) if only_unfinished else range(_FINISHED, len(_BANDS))
             if order == WORK:
                 chosen = [number for number in bands if not names or _BANDS[number].statuses.intersection(names)]
                 page = _work_page(tx, found, chosen, kept, limit, start, full=full)
