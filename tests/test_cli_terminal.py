@@ -292,6 +292,7 @@ def test_formats_of_imported_files_are_told_by_their_beginning(terminal: Termina
 
 
 def test_hooks_test_fails_if_every_target_failed(terminal: Terminal) -> None:
+    terminal.add()
     for command, code in (("false", 8), ("true", 0)):
         file = terminal.directory / f"{command}.toml"
         file.write_text(f'[hooks]\nenabled = true\ncommand = ["{command}"]\n')

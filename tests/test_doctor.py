@@ -671,7 +671,7 @@ def terminal(tmp_path: Path) -> Terminal:
 def test_doctor_from_the_shell(terminal: Terminal) -> None:
     error = terminal.atb("doctor").error
     assert error["code"] == "not_found"
-    assert str(terminal.directory / "data") in error["message"]
+    assert str(terminal.directory / "data") in error["hint"]
     assert terminal.files() == set()
     terminal.add("Write the parser")
     assert terminal.data("doctor")["healthy"] is True

@@ -965,20 +965,20 @@ def test_board_that_is_not_the_project_s_own_is_warned_of(terminal: Terminal) ->
 
 
 def test_temporary_directory_and_board_of_another_project_are_never_written(terminal: Terminal) -> None:
-    for name in ("tmp", "app", "theirs"):
+    for name in ("temporary", "app", "theirs"):
         (terminal.directory / name).mkdir()
     put(terminal, "theirs/.git/HEAD", "ref: refs/heads/main\n")
     app = Terminal(terminal.directory / "app")
-    app.environ.update(terminal.environ, TMPDIR=str(terminal.directory / "tmp"))
+    app.environ.update(terminal.environ, TMPDIR=str(terminal.directory / "temporary"))
     before = terminal.files()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", None)
-        for words in (["--data-dir", "../tmp/board"], ["--data-dir", "../theirs/.atb"]):
+        for words in (["--data-dir", "../temporary/board"], ["--data-dir", "../theirs/.atb"]):
             for scope in ([], ["--user"]):
                 error = app.refused("invalid_input", "setup", "claude", *words, *scope)
                 assert error["details"]["field"] == "data_dir"
                 assert terminal.files() == before
-    answer = app.data("setup", "claude", ATB_DATA_DIR=str(terminal.directory / "tmp" / "board"))
+    answer = app.data("setup", "claude", ATB_DATA_DIR=str(terminal.directory / "temporary" / "board"))
     assert answer["data_dir"] == str(app.directory / ".atb")
 
 

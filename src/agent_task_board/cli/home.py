@@ -46,5 +46,5 @@ def _version(_: Call) -> Reply:
     return Reply({"version": __version__, "python": python, "sqlite": ".".join(map(str, SQLITE_VERSION))})
 
 
-BOARD = Command(_board, _no_arguments, "Show the board at a glance.", "", (), reads=True)
+BOARD = Command(_board, _no_arguments, "Show the board at a glance.", "", (), reads=True, needs_board=False)
 VERSION = Command(_version, _no_arguments, "Print the version.", "", ())
