@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import json
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -59,7 +62,8 @@ LIMIT = 60
 def read_envelope(text: str) -> dict[str, Any]:
     """Return an envelope, which has just the keys that it must have, in their order."""
     envelope: dict[str, Any] = parse_json(text, "envelope", depth=110)
-    assert list(envelope) == ["ok", "data" if envelope["ok"] else "error", "warnings"]
+    kept = [key for key in envelope if key != "data" or envelope["ok"]]  # of several tasks, some were refused
+    assert kept == ["ok", "data" if envelope["ok"] else "error", "warnings"]
     assert all(isinstance(warning, str) for warning in envelope["warnings"])
     if not envelope["ok"]:
         assert list(envelope["error"]) == ["code", "message", "hint", "details"]
@@ -231,3 +235,42 @@ def program(code: str | None) -> list[str]:
 
 def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
+
+
+def at_terminal(terminal: Terminal, *words: str, width: int = 80, **environ: Any) -> tuple[str, str, int]:
+    """Run a command whose standard output is a terminal; return what it wrote to it and to standard error, its code."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environ = {**terminal.environ, "TERM": "xterm", **environ}
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "agent_task_board", *words],
+            cwd=terminal.directory,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=slave,
+            stderr=subprocess.PIPE,
+        ) as process:
+            os.close(slave)
+            seen = b""
+            while True:
+                try:
+                    part = os.read(master, 65_536)
+                except OSError:  # Linux says so when the last writer has gone
+                    part = b""
+                if not part:
+                    break
+                seen += part
+            assert process.stderr is not None
+            told = process.stderr.read()
+            code = process.wait(LIMIT)
+    finally:
+        os.close(master)
+    return seen.decode().replace("\r\n", "\n"), told.decode(), code
+
+
+def on_a_terminal(terminal: Terminal, *words: str, **environ: Any) -> str:
+    """Run a command that succeeds and whose standard output is a terminal; return what it wrote there."""
+    text, told, code = at_terminal(terminal, *words, **environ)
+    assert code == 0, told
+    return text

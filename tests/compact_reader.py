@@ -11,8 +11,9 @@ FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 OUTCOMES = ("open", "completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
 VERBS = """
 created claimed resumed renewed completed failed released handed_off approved rejected reassigned retried cancelled
-updated unarchived
+updated archived unarchived
 """.split()
+CHANGES = "status assignee priority progress queue due_at not_before note text error".split()
 TASK_KEYS = ("queue", "for", "by", "lease", "due", "after", "tags", "needs", "attempt")
 FACTS = """
 id version fence created creator updated not_before claimed finished dedupe_key max_attempts schedule occurrence
@@ -47,7 +48,7 @@ class _Reader:
         found: dict[str, Any] = {
             "kind": kind, "head": {}, "flags": [], "attention": None, "notes": [], "tasks": [], "facts": {},
             "texts": {}, "needs": [], "blocks": [], "comments": [], "attempts": [], "artifacts": [], "more": None,
-            "cuts": {},
+            "cuts": {}, "finished": 0, "events": [],
         }  # fmt: skip
         for part in rest:
             key, value = pair(part)
@@ -96,6 +97,8 @@ class _Reader:
         _need(mark == "+", "a mark without a space", line)
         if what == "more":
             found["more"] = self.pairs(rest, ["after", "count"])
+        elif what == "finished":
+            found["finished"] = int(self.pairs(rest, ["count"])["count"])
         elif what == "cut":
             part, amount, *unit = rest
             _need(unit in ([], ["characters"]), "another unit", line)
@@ -162,6 +165,13 @@ class _Reader:
         elif key == "comment":
             at, actor, said = parts(rest)
             found["comments"].append({"at": instant(at), "actor": item(actor), "text": string(said)})
+        elif key == "event":
+            seq, at, task, kind, actor, *more = parts(rest)
+            entry = {"seq": int(seq), "at": instant(at), "name": name(task), "kind": kind, "actor": item(actor)}
+            for change, value in map(pair, more):
+                _need(change in CHANGES, "no such change", line)
+                entry[change] = item(value or "")
+            found["events"].append(entry)
         elif key == "attempt":
             number, agent, outcome, *more = parts(rest)
             _need(outcome in OUTCOMES, "no such outcome", line)

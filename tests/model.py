@@ -361,6 +361,7 @@ class Model:
             return self._replay(held, "completed")
         task = held.task
         task.result, task.artifacts, task.error = result, list(artifacts), None
+        task.progress = None if task.progress is None else 100
         task.status = "review" if task.needs_approval else "done"
         task.finished_at = None if task.needs_approval else self.now
         self._ended_by_holder(held, "completed", note=note, result=result)

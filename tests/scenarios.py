@@ -833,8 +833,13 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         do("add as d", title="Task D", not_before="2027-01-01"),
         HOLD_A,
         do("cancel", task="@d"),
-        do("list").gives({"next": None, "tasks.0.title": "Task A", "tasks.3.title": "Task D"}),
-        do("list", status=["queued", "cancelled"]).gives({"tasks.0.title": "Task B", "tasks.2.title": "Task D"}),
+        do("list").gives(
+            {"next": None, **{f"tasks.{at}.title": f"Task {letter}" for at, letter in enumerate("CBAD")}}
+        ),
+        do("list", order="age").gives({"next": None, "tasks.0.title": "Task A", "tasks.3.title": "Task D"}),
+        do("list", order="newest").gives({"tasks.0.title": "Task D", "tasks.3.title": "Task A"}),
+        do("list", status=["queued", "cancelled"]).gives({"tasks.0.title": "Task C", "tasks.2.title": "Task D"}),
+        do("list", status=["queued,cancelled"]).gives({"tasks.0.title": "Task C", "tasks.2.title": "Task D"}),
         do("list", queue="core", tags=["x", "y"]).gives({"tasks.0.title": "Task A"}),
         do("list", assignee="ADA").gives({"tasks.0.title": "Task A"}),
         do("list", assignee="none", queue="core").gives({"tasks.0.title": "Task B"}),

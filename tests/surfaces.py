@@ -272,15 +272,18 @@ class Mcp(Surface):
     def _success(self, board: Board, verb: str, said: Said, arguments: dict[str, Any]) -> dict[str, Any]:
         data: Any = None
         if verb == "list":
-            data = board.list_tasks(**arguments).to_dict()
+            page = board.list_tasks(**arguments)
+            shown = board.list_tasks(**arguments, hide_finished=True)
             titles = [json.loads(title) for title in re.findall(r'^\w+ ("(?:[^"\\]|\\.)*") ', said.text, re.MULTILINE)]
-            assert titles == [task["title"] for task in data["tasks"]], said
-            assert f"+ more after={data['next']}\n" in said.text or data["next"] is None, said
-        elif verb == "show":
+            assert titles == [task.title for task in shown.tasks], said
+            assert f"+ more count={shown.more} after={shown.next}\n" in said.text or shown.next is None, said
+            assert f"+ finished count={shown.hidden}\n" in said.text or not shown.hidden, said
+            return {"ok": True, "data": page.to_dict(), "warnings": page.warnings()}
+        if verb == "show":
             data = board.show(said.word("id"))
             assert said.word("version") == str(data["task"]["version"])
             return {"ok": True, "data": data, "warnings": []}
-        elif verb == "comment":
+        if verb == "comment":
             data = {"event": board.events(task=said.id)["events"][-1]}
             assert said.word("seq") == str(data["event"]["seq"])
         elif said.head != ["nothing"]:

@@ -174,7 +174,8 @@ def test_people_only_verbs_refuse_whoever_says_or_showed_to_be_an_agent(terminal
     assert terminal.process("approve", id_, ATB_AGENT="bob").code == 6
     for words in (["approve", id_], ["reject", id_, "--note", "n"], ["update", id_, "--no-needs-approval"]):
         hint = terminal.refused("not_permitted", *words, ATB_AGENT="bob")["hint"]
-        assert f"atb {words[0]}" in hint
+        assert "a person" in hint
+        assert "atb" not in hint
         terminal.refused("not_permitted", *words, "--actor", "maria", ATB_AGENT="bob")
         terminal.refused("not_permitted", *words, "--actor", "ADA")
         terminal.refused("not_permitted", *words, ATB_ACTOR="ada")

@@ -38,7 +38,8 @@ def test_several_ids_are_changed_each_on_its_own(terminal: Terminal) -> None:
     terminal.data("cancel", ids[1])
     answer = terminal.atb("done", *ids, "0000", "--note", "all of them")
     assert answer.code == 4
-    results = answer.data["results"]
+    results = answer.envelope["data"]["results"]
+    assert answer.error == results[1]["error"]
     assert [one["id"] for one in results] == [*ids, "0000"]
     assert [one["ok"] for one in results] == [True, False, True, False]
     assert [one["task"]["status"] for one in results if one["ok"]] == ["done", "done"]
@@ -50,9 +51,11 @@ def test_several_ids_are_changed_each_on_its_own(terminal: Terminal) -> None:
 
 
 def test_several_ids_that_all_work_exit_with_0(terminal: Terminal) -> None:
-    ids = [terminal.add("one"), terminal.add("two")]
-    answer = terminal.atb("done", *ids, "--agent", "ada", ATB_FORMAT="compact")
+    ids = [terminal.add(title) for title in ("one", "two", "three", "four")]
+    answer = terminal.atb("done", *ids[:2], "--agent", "ada")
     assert (answer.code, len(answer.data["results"])) == (0, 2)
+    brief = terminal.atb("done", *ids[2:], "--agent", "ada", ATB_FORMAT="compact")
+    assert (brief.code, brief.text.count("atb1 completed\n")) == (0, 2)
 
 
 def test_one_id_is_refused_as_by_every_verb(terminal: Terminal) -> None:

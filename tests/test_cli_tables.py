@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_task_board.cli import tables
-from tests.command_line import LIMIT, Terminal
+from tests.command_line import Terminal, on_a_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,41 +40,12 @@ def starts(line: str, *cells: str) -> list[int]:
     return found
 
 
-def on_a_terminal(terminal: Terminal, *words: str, **environ: str) -> str:
-    """Run a command whose standard output is a terminal and return what it wrote there."""
-    master, slave = os.openpty()
-    environ = {**terminal.environ, "TERM": "xterm", "COLUMNS": "80", **environ}
-    try:
-        with subprocess.Popen(
-            [sys.executable, "-m", "agent_task_board", *words],
-            cwd=terminal.directory,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=slave,
-            stderr=subprocess.PIPE,
-        ) as process:
-            os.close(slave)
-            seen = b""
-            while True:
-                try:
-                    part = os.read(master, 65_536)
-                except OSError:  # Linux says so when the last writer has gone
-                    part = b""
-                if not part:
-                    break
-                seen += part
-            assert process.wait(LIMIT) == 0
-    finally:
-        os.close(master)
-    return seen.decode().replace("\r\n", "\n")
-
-
 def test_list_is_aligned(terminal: Terminal) -> None:
     terminal.add("short", "--queue", "q")
     terminal.add("a longer title", "--queue", "documentation", "--priority", "-1000000")
     terminal.add("third", "--assignee", "somebody-with-a-long-name")
     terminal.claim("--queue", "q")
-    lines = terminal.atb("list", *TABLE).text.splitlines()
+    lines = terminal.atb("list", "--order", "age", *TABLE).text.splitlines()
     heads = starts(lines[0], "ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     assert starts(lines[1], "claimed")[0] == heads[1]
     assert starts(lines[1], "q", "ada", "1/3", "short") == [heads[place] for place in (4, 5, 7, 8)]
@@ -144,7 +112,7 @@ def test_colours_do_not_move_the_columns(terminal: Terminal) -> None:
 
 def test_json_on_a_terminal_is_never_coloured(terminal: Terminal) -> None:
     terminal.add()
-    assert "\x1b" not in on_a_terminal(terminal, "list")
+    assert "\x1b" not in on_a_terminal(terminal, "list", "--json")
 
 
 def evil_task(terminal: Terminal) -> str:
@@ -282,7 +250,7 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
     assert "max_attempts" in page("config", "show")
     assert "it is so" in page("demo")
     terminal.add("third")
-    assert "more: --after age~" in page("list", "--limit", "1")
+    assert "more: --after work~" in page("list", "--limit", "1")
     for verb in ("fail", "release", "handoff"):
         held, secret = terminal.claim(terminal.add(verb))
         more = {"fail": ["--error", "e"], "handoff": ["--to", "eve"]}.get(verb, [])

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_task_board import Board, errors
+from agent_task_board.board.queries import TaskPage
 from agent_task_board.model import STATUSES, Lease, Receipt, Task
 from agent_task_board.text import compact
 from tests import showcase
@@ -116,7 +117,19 @@ def task_of(fields: dict[str, Any]) -> Task:
 
 def paged(found: Sequence[dict[str, Any]]) -> Any:
     """Return a function that returns the first tasks of a list, as the service does."""
-    return lambda count: {"tasks": found[:count], "next": f"age~{count}~{count}" if count < len(found) else None}
+
+    def page(count: int) -> TaskPage:
+        following = f"age~{count}~{count}" if count < len(found) else None
+        return TaskPage([Listed(one) for one in found[:count]], following, more=max(0, len(found) - count))  # type: ignore[misc]
+
+    return page
+
+
+class Listed(dict[str, Any]):
+    """The JSON of a task in place of the task."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return self
 
 
 def cut(value: str | None) -> str | None:
@@ -371,8 +384,8 @@ def test_thirty_tasks_cost_little(tmp_path: Path) -> None:
     with open_board(tmp_path / "data") as board:
         for order in ("age", "priority", "updated", "due"):
 
-            def pages(count: int, order: str = order) -> dict[str, Any]:
-                return board.list_tasks(limit=count, order=order).to_dict()
+            def pages(count: int, order: str = order) -> TaskPage:
+                return board.list_tasks(limit=count, order=order)
 
             text = compact.task_list(pages, 30, board.attention())
             as_json = json.dumps(board.list_tasks(limit=30, order=order).to_dict(), indent=2, ensure_ascii=False)
@@ -397,7 +410,7 @@ def test_a_list_keeps_its_budget_and_shows_as_many_as_fit(
     whole = compact.task_list(paged(found), limit, attention)
     assert text == whole or len(whole) > tokens * 4
     if shown < len(found):
-        assert told["more"] == {"after": f"age~{shown}~{shown}"}
+        assert told["more"] == {"count": len(found) - shown, "after": f"age~{shown}~{shown}"}
     if shown < min(limit, len(found)):
         one_more = compact.task_list(paged(found), shown + 1, attention)
         assert len(one_more) > tokens * 4 - compact.MORE
@@ -493,8 +506,8 @@ def test_cursor_of_a_cut_list_goes_on_without_gap_or_repetition(board: Board, cl
     turns = 0
     while after is not None:
 
-        def pages(count: int, after: str = after) -> dict[str, Any]:
-            return board.list_tasks(limit=count, order=order, after=after).to_dict()
+        def pages(count: int, after: str = after) -> TaskPage:
+            return board.list_tasks(limit=count, order=order, after=after)
 
         text = compact.task_list(pages, 11, QUIET, tokens=100)
         assert len(text) <= 400
@@ -510,7 +523,7 @@ def test_a_task_longer_than_the_budget_is_shown_all_the_same() -> None:
     found = [{**PLAIN, "id": f"{number:026}", "title": "x" * 450} for number in range(3)]
     told = read(compact.task_list(paged(found), 3, QUIET, tokens=100))
     assert len(told["tasks"]) == 1
-    assert told["more"] == {"after": "age~1~1"}
+    assert told["more"] == {"count": 2, "after": "age~1~1"}
     snapshot = {"tasks": found, "counts": {"queued": 3}, "revision": 1}
     assert len(read(compact.board(snapshot, QUIET, tokens=100))["tasks"]) == 1
 
@@ -534,9 +547,10 @@ EMPTY: dict[str, Any] = {"dependencies": [], "dependents": [], "comments": [], "
 def test_a_small_budget_reads_no_long_list() -> None:
     asked = []
 
-    def pages(count: int) -> dict[str, Any]:
+    def pages(count: int) -> TaskPage:
         asked.append(count)
-        return {"tasks": [{**PLAIN, "id": f"{number:026}"} for number in range(count)], "next": "age~1~1"}
+        tasks = [Listed({**PLAIN, "id": f"{number:026}"}) for number in range(count)]
+        return TaskPage(tasks, "age~1~1", more=1)  # type: ignore[arg-type]
 
     compact.task_list(pages, 100_000, QUIET, tokens=100)
     assert max(asked) <= 400 / len('000000 "x" done\n')
@@ -574,6 +588,21 @@ def test_attention_line_tells_of_reviews_and_dead_leases(board: Board, clock: Cl
     assert [one[-6:] for one in reviews[:5]] == [name[-6:] for name in told["review"]["names"]]
 
 
+def test_events_read_back(board: Board) -> None:
+    held = bring_to(board, "claimed")
+    board.heartbeat(held.id, held.token, progress=40, note='says "hi"')
+    board.comment(held.id, "two\nlines = 1, 2")
+    found = board.events()
+    told = read(compact.events(found, warnings=["w"]))
+    assert (told["kind"], told["head"], told["notes"]) == ("events", {"next": found["next"]}, ["w"])
+    assert [(one["seq"], one["kind"], one["actor"]) for one in told["events"]] == [
+        (one["seq"], one["kind"], one["actor"]) for one in found["events"]
+    ]
+    assert told["events"][2] | {"status": "running", "progress": "40", "note": 'says "hi"'} == told["events"][2]
+    assert told["events"][3]["text"] == "two\nlines = 1, 2"
+    assert {one["name"] for one in told["events"]} == {held.id[-6:]}
+
+
 # The page in docs
 
 
@@ -607,7 +636,9 @@ def story(directory: Path) -> dict[str, str]:
         told["task"] = compact.details(board.show(parser), QUIET)
         board.claim("eve", task=other, lease=1)
         clock.advance(seconds=1)
-        told["list"] = compact.task_list(lambda count: board.list_tasks(limit=count).to_dict(), 3, board.attention())
+        told["list"] = compact.task_list(
+            lambda count: board.list_tasks(limit=count, hide_finished=True), 3, board.attention()
+        )
         with refused("conflict") as caught:
             board.claim("bob", task=parser, if_status="queued")
         told["error"] = compact.refusal(caught.value)

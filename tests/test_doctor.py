@@ -686,7 +686,7 @@ def test_doctor_from_the_shell(terminal: Terminal) -> None:
     assert terminal.process("doctor").code == 8
     unwell = terminal.atb("doctor", "--format", "table")
     assert "counters" in unwell.err
-    assert all(f"\n{check} " in f"\n{unwell.text}" for check in CHECKS)
+    assert all(f"\n{check} " in f"\n{unwell.err}" for check in CHECKS)
 
     done = terminal.data("doctor", "--fix", "counters")
     assert done["healthy"] is True

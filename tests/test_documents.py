@@ -199,8 +199,10 @@ def parses(call: list[str]) -> bool:
     arguments = list(call)
     place = parsing.place_of_command(arguments)
     if place is None:
-        return "--help" in arguments or "--version" in arguments
+        return not {"--help", "--version", "-V"}.isdisjoint(arguments)
     name = arguments.pop(place)
+    if name == "help":
+        return arguments in ([], ["COMMAND"]) or find(arguments[0]) is not None
     if name == "COMMAND" or not arguments:  # a mention: `atb show`
         return name == "COMMAND" or find(name) is not None
     try:

@@ -342,7 +342,7 @@ def test_task_that_comes_back_has_no_progress_left(board: Board, verb: str) -> N
     elif verb == "reassign":
         back = board.reassign(held.id, None)
     elif verb == "reject":
-        assert board.complete(held.id, held.token).task.progress == 60
+        assert board.complete(held.id, held.token).task.progress == 100
         back = board.reject(held.id, note="again")
     else:
         assert board.cancel(held.id).task.progress == 60
@@ -433,3 +433,44 @@ def test_reply_survives_the_process_that_asked(tmp_path: Path, clock: Clock) -> 
     second = open_board(tmp_path, clock)
     assert second.complete(held.id, held.token).replayed
     second.close()
+
+
+def test_repeated_ending_names_what_it_does_not_take(board: Board, clock: Clock) -> None:
+    held = bring_to(board, "claimed")
+    board.complete(held.id, held.token, result={"a": 1, "b": 2}, artifacts=["x"], note="n")
+    clock.advance(seconds=5)
+    for more, named in (
+        ({}, None), ({"result": {"b": 2, "a": 1}, "artifacts": ["x"], "note": "n"}, None),
+        ({"result": 2}, "result"), ({"artifacts": ["y"], "note": "m"}, "note, artifacts"),
+    ):  # fmt: skip
+        again = board.complete(held.id, held.token, **more)
+        assert again.replayed
+        assert [warning.rpartition(": ")[2] for warning in again.warnings] == ([named] if named else [])
+    failed = bring_to(board, "claimed")
+    board.fail(failed.id, failed.token, "e", retry_in=60)
+    assert board.fail(failed.id, failed.token, "e", retry_in=60).warnings == []
+    assert board.fail(failed.id, failed.token, "f", retry_in=90).warnings[0].endswith(": error, retry_in")
+    assert board.fail(failed.id, failed.token, "e", no_retry=True).warnings[0].endswith(": no_retry")
+    given = bring_to(board, "claimed")
+    board.handoff(given.id, given.token, "bob")
+    assert board.handoff(given.id, given.token, "Bob").warnings == []
+    assert board.handoff(given.id, given.token, "eve").warnings[0].endswith(": to")
+    back = bring_to(board, "claimed")
+    board.release(back.id, back.token, after=60)
+    assert board.release(back.id, back.token, after=60).warnings == []
+    assert board.release(back.id, back.token, after=61, note="n").warnings[0].endswith(": note, after")
+
+
+def test_done_task_has_all_of_its_progress(board: Board) -> None:
+    held = bring_to(board, "claimed")
+    board.heartbeat(held.id, held.token, progress=40)
+    assert board.complete(held.id, held.token).task.progress == 100
+    other = bring_to(board, "claimed")
+    assert board.complete(other.id, other.token).task.progress is None
+
+
+def test_lost_lease_of_a_finished_task_does_not_say_claim_it_again(board: Board) -> None:
+    held = bring_to(board, "done")
+    with refused("lease_lost") as caught:
+        board.heartbeat(held.id, held.token)
+    assert "finished" in caught.value.hint

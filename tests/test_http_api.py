@@ -185,7 +185,7 @@ def test_a_list_and_the_board_show_the_same_task_as_show_does(api: Client) -> No
 
     for number, id_ in enumerate((first, task)):
         shown = api.data("GET", f"/api/tasks/{id_}")["task"]
-        assert api.data("GET", "/api/tasks?full=1")["tasks"][number] == shown
+        assert api.data("GET", "/api/tasks?full=1&order=age")["tasks"][number] == shown
         on_board = api.data("GET", "/api/board")["tasks"][number]
         assert on_board == {key: value for key, value in shown.items() if key in BOARD_KEYS}
         assert [type(value) for value in on_board.values()] == [type(shown[key]) for key in on_board]
@@ -1133,7 +1133,7 @@ def test_a_board_with_too_many_unfinished_tasks_shows_those_at_work_and_the_larg
     titles = ["urgent", *(f"open {number}" for number in range(100)), "last", "very last"]
     priorities = {"urgent": 1, "last": -1}
     server.board.import_tasks([{"title": title, "priority": priorities.get(title, 0)} for title in titles])
-    hold(server.board, "ada", task=server.board.list_tasks(search="last").tasks[0].id)
+    hold(server.board, "ada", task=server.board.list_tasks(search="last", order="age").tasks[0].id)
 
     board = api.data("GET", "/api/board")
     shown = [task["title"] for task in board["tasks"]]

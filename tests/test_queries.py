@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor, Board, Settings
+from agent_task_board.board import queries
 from agent_task_board.board.queries import ORDERS
 from agent_task_board.model import LONG_KEYS
 from tests.support import MARIA, STATUSES, bring_to, everything, hold, open_board, refused
@@ -201,8 +202,15 @@ def test_orders_of_a_list(board: Board, clock: Clock) -> None:
     ):
         board.add(title, priority=priority, due_at=due)
         clock.advance(seconds=1)
-    board.update(board.list_tasks().tasks[1].id, body="touched")
-    expected = {"age": "abcde", "priority": "bdaec", "updated": "bedca", "due": "cebad"}
+    board.update(board.list_tasks(order="age").tasks[1].id, body="touched")
+    expected = {
+        "age": "abcde",
+        "priority": "bdaec",
+        "updated": "bedca",
+        "due": "cebad",
+        "newest": "edcba",
+        "work": "bdaec",
+    }
     assert set(expected) == set(ORDERS)
     for order, all_of_them in expected.items():
         assert "".join(titles(board, order=order)) == all_of_them
@@ -232,6 +240,73 @@ def test_paging_shows_each_task_once_while_the_board_changes(board: Board, clock
     assert after is None
     assert len(seen) == len(set(seen))
     assert start <= set(seen)
+
+
+def test_work_that_is_left_comes_first(board: Board, clock: Clock) -> None:
+    done = []
+    for status in ("done", "failed", "cancelled"):
+        done.append(bring_to(board, status).id)
+        clock.advance(seconds=1)
+    for status in ("review", "running", "claimed"):
+        id_ = bring_to(board, status, priority=1 if status == "running" else 0).id
+        board.update(id_, title=status)
+    board.add("delayed", not_before="2026-12-24", priority=9)
+    board.add("blocked", depends_on=[board.add("low", priority=-1).task.id], priority=5)
+    board.add("high", priority=3, assignee="eve")
+    board.add("soon", not_before="2026-11-30T01:00:00Z", priority=2)
+    board.add("plain")
+    clock.advance(minutes=20)  # "soon" is due, and no claim has promoted it yet
+    expected = ["high", "soon", "plain", "low", "delayed", "blocked", "running", "review", "claimed"]
+    assert titles(board)[: len(expected)] == expected
+    assert [task.id for task in board.list_tasks().tasks[len(expected) :]] == done[::-1]
+    for limit in (1, 2, 3, 5):
+        assert list(chain.from_iterable(pages(board, limit))) == titles(board)
+    assert titles(board, hide_finished=True) == expected
+    page = board.list_tasks(hide_finished=True, limit=2)
+    assert (page.hidden, page.more) == (3, 7)
+    assert titles(board, status=["done,review"])[0] == "review"
+    for statuses in ([], ["queued"], ["done", "failed"], ["review,failed"]):
+        for order in ORDERS:
+            page = board.list_tasks(status=statuses, order=order, limit=3)
+            left = titles(board, status=statuses)
+            assert page.more == max(0, len(left) - 3)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_archived_tasks_are_listed_alone(board: Board, clock: Clock, order: str) -> None:
+    for status in STATUSES:
+        bring_to(board, status)
+    archived = bring_to(board, "done").id
+    board.archive_task(archived)
+    assert [task.id for task in board.list_tasks(archived=True, order=order).tasks] == [archived]
+    assert archived not in [task.id for task in board.list_tasks(order=order).tasks]
+    assert board.list_tasks(archived=True, ready=True, order=order).tasks == []
+
+
+def test_work_of_many_assignees_is_merged(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        board.add(str(number), priority=number * 7 % 5, assignee=f"agent {number % 6}" if number % 6 else None)
+    expected = [str(number) for number in sorted(range(30), key=lambda number: (-(number * 7 % 5), number))]
+    assert titles(board) == expected
+    monkeypatch.setattr(queries, "ASSIGNEES", 3)
+    assert titles(board) == expected
+    assert list(chain.from_iterable(pages(board, 4))) == expected
+
+
+def test_page_of_work_sorts_nothing_but_its_own_rows(board: Board) -> None:
+    board.add("task", assignee="ada")
+    with board.read() as tx:
+        connection = tx.connection
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    board.list_tasks(hide_finished=True)
+    connection.set_trace_callback(None)
+    ready = next(sql for sql in asked if "assignee IS NULL AND" in sql)
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {ready}")]
+    plan = steps[: next(place for place, step in enumerate(steps) if step.startswith("CORRELATED"))]
+    assert sum("task_ready" in step for step in plan) == 2  # one for nobody, one for ada
+    assert not any(step == "SCAN task" for step in plan)
+    assert sum("TEMP B-TREE" in step for step in plan) == 1, plan  # of the rows that were chosen
 
 
 def test_last_page_has_no_cursor_even_when_it_is_full(board: Board) -> None:

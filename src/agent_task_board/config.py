@@ -451,6 +451,9 @@ def _length(low: int, high: int) -> Check:
 
     def check(value: object, key: str) -> str:
         if not isinstance(value, str):  # parse_length accepts fractions, and integers too long to print
+            if isinstance(value, float):
+                hint = 'Write whole seconds, or a length such as "90s" or "1m30s".'
+                raise InvalidInput(f"{key}: not a whole number of seconds: {value}", hint=hint)
             value = inputs.integer(value, key, low // instants.SECOND, high // instants.SECOND)
         length = instants.parse_length(value, field=key, low=low, high=high)
         short = instants.format_length(length)  # at most two units: it may be incomplete

@@ -37,6 +37,8 @@ BOARD = "system"
 """The actor of what the board does by itself, such as expiring a lease."""
 NOBODY = "none"
 """The reserved name that means "no agent" wherever an assignee can be given."""
+CALLER = "me"
+"""The reserved name that means the caller wherever an agent is named."""
 
 CLOSE = 0.85
 """The similarity of a misspelt name: ``update_task`` is no misspelt ``create_task``."""
@@ -118,17 +120,19 @@ def name_key(name: str) -> str:
 
 
 def agent_name(value: object, field: str, *, old: bool = False) -> str:
-    """Return an agent's name; ``none`` is reserved. With ``old``, the name may be one that exists on an older board."""
+    """Return an agent's name; ``none`` and ``me`` are reserved. With ``old``, it may be one of an older board."""
     checked = name(value, field)
     if checked.casefold() == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
+    if checked.casefold() == CALLER:
+        raise _refuse(field, f'"{CALLER}" is reserved: it means the caller')
     return checked if old else visible(checked, field)
 
 
 def actor_name(value: object, field: str) -> str:
-    """Return an actor's name; ``none`` and ``system`` are reserved."""
+    """Return an actor's name; ``none``, ``me`` and ``system`` are reserved."""
     checked = visible(name(value, field), field)
-    if checked.casefold() in (NOBODY, BOARD):
+    if checked.casefold() in (NOBODY, CALLER, BOARD):
         raise _refuse(field, f'"{checked}" is reserved')
     return checked
 

@@ -350,6 +350,17 @@ class Board(Claiming, Queries):
 
         return archive(self, older_than, status=status, dry_run=dry_run, actor=actor)
 
+    def archive_task(self, task: str, *, actor: Actor | None = None) -> Receipt:
+        """Archive one finished task, however long ago it finished.
+
+        Raises:
+            NotFound: no such task.
+            Conflict: it is not finished, or already archived.
+        """
+        from .board.archive import archive_task
+
+        return archive_task(self, task, actor=actor)
+
     def unarchive(self, task: str, *, actor: Actor | None = None) -> Receipt:
         """Return a task from the archive.
 

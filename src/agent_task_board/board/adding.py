@@ -41,6 +41,7 @@ def add(
     """Do what ``Board.add`` promises; ``given`` has every field that can be set there."""
     if not inputs.boolean(claim, "claim") and lease is not None:
         raise InvalidInput("lease: requires `claim`", field="lease")
+    given = {**given, "assignee": core.named(given["assignee"], actor, agent)}
     by, claimer = _who(core, agent, actor, given["assignee"] if claim else None)
     if claim and claimer is None:
         raise InvalidInput("agent: required to claim the task", hint="Give the agent's name.", field="agent")

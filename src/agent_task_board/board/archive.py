@@ -52,6 +52,22 @@ def archive_by_age(core: Core) -> int:
     return _archive(core, _OLD.format(statuses=_statuses(())), age, system(), limit=PER_TICK)
 
 
+def archive_task(core: Core, task: str, *, actor: Actor | None) -> Receipt:
+    """Do what ``Board.archive_task`` promises."""
+    with core.write(core.caller(actor)) as tx:
+        before = tx.find(task)
+        after = tx.change(before, "archived_at = :now", where="finished_at IS NOT NULL AND archived_at IS NULL")
+        if after is None:
+            if before["archived_at"] is not None:
+                message, hint = f"task {before['id']} is already archived", None
+            else:
+                message = f'task {before["id"]} is "{before["status"]}", not finished'
+                hint = "Only finished tasks can be archived; `atb cancel` ends one that nobody needs."
+            raise Conflict(message, hint=hint, reason="status", actual=actual(before))
+        tx.record(after, "archived", changes(before, after))
+        return Receipt(to_task(after, tx.now))
+
+
 def unarchive(core: Core, task: str, *, actor: Actor | None) -> Receipt:
     """Do what ``Board.unarchive`` promises."""
     with core.write(core.caller(actor)) as tx:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from .. import backoff, inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import LEASED, QUEUED, STATUSES, Grant, Lease, Receipt
@@ -223,9 +225,10 @@ class Claiming(Core):
                 tx, task, token_hash, "completed",
                 """
                 status = iif(needs_approval, 'review', 'done'), finished_at = iif(needs_approval, NULL, :now),
-                result = :result, artifacts = :artifacts, error = NULL, """ + END_LEASE,
+                result = :result, artifacts = :artifacts, error = NULL,
+                progress = iif(progress IS NULL, NULL, 100), """ + END_LEASE,
                 {"result": stored, "artifacts": files},
-                actor, result=stored, note=note,
+                actor, result=stored, note=note, asked={"artifacts": files if artifacts else None},
             )  # fmt: skip
 
     def fail(
@@ -266,6 +269,7 @@ class Claiming(Core):
                 not_before = iif({is_last}, not_before, :not_before), delayed = iif({is_last}, delayed, :wait > 0)""",
                 {"error": error, "no_retry": no_retry, "wait": wait, "not_before": _instant_after(tx, wait)},
                 actor, error=error,
+                asked={"retry_in": None if retry_in is None else wait, "no_retry": no_retry or None},
             )  # fmt: skip
 
     def release(
@@ -296,7 +300,7 @@ class Claiming(Core):
                 not_before = iif(:wait IS NULL, not_before, :not_before),
                 delayed = iif(:wait IS NULL, delayed, :wait > 0)""",
                 {"wait": wait, "not_before": _instant_after(tx, wait or 0)},
-                actor, note=note,
+                actor, note=note, asked={"after": wait},
             )  # fmt: skip
 
     def handoff(
@@ -321,7 +325,7 @@ class Claiming(Core):
                 tx, before, token_hash, "handed_off",
                 f"{TO_QUEUE}, assignee = :to, attempts = attempts - 1",
                 {"to": to},
-                actor, note=note,
+                actor, note=note, asked={"to": to},
             )  # fmt: skip
             if not receipt.replayed:
                 if before["claimed_by"] == to:
@@ -510,8 +514,11 @@ def _end(
     result: str | None = None,
     error: str | None = None,
     note: str | None = None,
+    asked: dict[str, Any],
 ) -> Receipt:
     """End a lease: change the task by ``assignments``, end the attempt, record the event. Or replay, or refuse.
+
+    ``asked`` has the verb's other arguments, ``None`` where one was not given.
 
     Raises:
         NotFound: no such task.
@@ -520,22 +527,63 @@ def _end(
     before = tx.find(task) if isinstance(task, str) else task
     after = tx.change(before, assignments, where=HELD, values={**values, "token_hash": token_hash})
     if after is None:
-        return _replay_or_refuse(tx, before, token_hash, outcome)
+        asked = {"result": result, "error": error, "note": note, **asked}
+        return _replay_or_refuse(tx, before, token_hash, outcome, asked)
     number = tx.end_attempt(after, outcome, token_hash=token_hash, result=result, error=error, note=note)
     data = {**changes(before, after), "attempt": number, "error": error, "note": note}
     tx.record(after, outcome, data, tx.holder(actor, before["claimed_by"]))
     return Receipt(to_task(after, tx.now))
 
 
-def _replay_or_refuse(tx: Transaction, row: TaskRow, token_hash: str, outcome: str) -> Receipt:
-    """Replay an ending if this token ended an attempt with the same verb, since the reply was lost; else refuse."""
-    replayed = tx.execute(
-        "SELECT 1 FROM attempt WHERE task_seq = ? AND outcome = ? AND same_secret(token_hash, ?)",
+def _replay_or_refuse(tx: Transaction, row: TaskRow, token_hash: str, outcome: str, asked: dict[str, Any]) -> Receipt:
+    """Replay an ending if this token ended an attempt with the same verb, since the reply was lost; else refuse.
+
+    A warning names the arguments that the first call did not have: they are not taken.
+    """
+    attempt = tx.execute(
+        """
+        SELECT number, result, error, note FROM attempt
+         WHERE task_seq = ? AND outcome = ? AND same_secret(token_hash, ?)
+        """,
         (row["seq"], outcome, token_hash),
     ).fetchone()
-    if replayed:
-        return Receipt(to_task(row, tx.now), replayed=True)
-    raise lease_lost(row, tx.now)
+    if attempt is None:
+        raise lease_lost(row, tx.now)
+    receipt = Receipt(to_task(row, tx.now), replayed=True)
+    given = {name: value for name, value in asked.items() if value is not None}
+    if given:
+        others = _not_taken(tx, row, attempt, outcome, given)
+        if others:
+            receipt.warnings = [f"repeated call: not taken, since the first one had another value: {', '.join(others)}"]
+    return receipt
+
+
+def _not_taken(tx: Transaction, row: TaskRow, attempt: Row, outcome: str, given: dict[str, Any]) -> list[str]:
+    """Return the arguments of a repeated ending that differ from those of the first call."""
+    at, text = tx.execute(
+        "SELECT at, data FROM event WHERE task_seq = ? AND kind = ? AND data ->> 'attempt' = ?",
+        (row["seq"], outcome, attempt["number"]),
+    ).fetchone() or (tx.now, "{}")
+    changed = {name: change["to"] for name, change in json.loads(text).get("changes", {}).items()}
+    begins = changed.get("not_before")
+    wait = None if begins is None else instants.from_text(begins) - instants.from_text(at)
+    # What an event does not say, since it changed nothing, is as the task had it.
+    first = {
+        "error": attempt["error"],
+        "note": attempt["note"],
+        "artifacts": changed.get("artifacts", json.loads(row["artifacts"])),
+        "retry_in": wait,
+        "after": wait,
+        "no_retry": changed.get("status") == "failed" or None,
+        "to": changed.get("assignee", given.get("to")),
+    }
+    if attempt["result"] is not None:
+        first["result"] = json.loads(attempt["result"])
+    return [
+        name
+        for name, value in given.items()
+        if (json.loads(value) if name in ("result", "artifacts") else value) != first.get(name)
+    ]
 
 
 def _instant_after(tx: Transaction, length: int) -> str:

@@ -34,8 +34,8 @@ REQUESTS_PRUNED = 200
 
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
-_MIN_ENDING = 4
-"""The fewest last characters of an id that can name a task."""
+_MIN_PART = 4
+"""The fewest first or last characters of an id that can name a task."""
 
 
 class Core:
@@ -135,6 +135,12 @@ class Core:
         kind = inputs.one_of(who.kind, "actor_kind", ACTOR_KINDS)
         return identity.Actor(inputs.actor_name(who.name, "actor"), kind)
 
+    def named(self, name: Any, actor: Actor | None, agent: str | None = None) -> Any:
+        """Return a name that a caller gave for an agent; ``me`` is ``agent``, else the caller."""
+        if isinstance(name, str) and name.strip().casefold() == inputs.CALLER:
+            return agent or self.caller(actor).name
+        return name
+
     def new_token(self) -> tuple[str, str]:
         """Return a fresh lease token and its hash."""
         token = self.random(16).hex()
@@ -215,7 +221,9 @@ class Transaction:
         return rows[0] if rows else None
 
     def find(self, reference: str, field: str = "id") -> TaskRow:
-        """Return the task with this id, or the only one whose id ends like this.
+        """Return the task with this id, or the only one whose id ends like this, or begins like this.
+
+        A beginning counts only if no id ends so.
 
         Use the row for the event's ``from`` values and for messages only: the WHERE of a change must check the state.
 
@@ -226,22 +234,24 @@ class Transaction:
         text = inputs.reference(reference, field)
         if is_ulid(text):
             rows = self.tasks(f"SELECT {COLUMNS} FROM task WHERE id = ?", (text,))
-        elif _MIN_ENDING <= len(text) < inputs.ULID and _CROCKFORD.issuperset(text):
+        elif _MIN_PART <= len(text) < inputs.ULID and _CROCKFORD.issuperset(text):
             rows = self.tasks(
                 f"SELECT {COLUMNS} FROM task WHERE substr(id, -4) = ? AND id LIKE ? ORDER BY seq LIMIT 5",
                 (text[-4:], f"%{text}"),
+            ) or self.tasks(  # "Z" is the last letter of a ULID
+                f"SELECT {COLUMNS} FROM task WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 5", (text, text.ljust(26, "Z"))
             )
         else:
             raise InvalidInput(
                 f"{field}: not a task id: {reference[:60]!r}",
-                hint="Give an id (26 characters), or at least its last 4 characters.",
+                hint="Give an id (26 characters), or at least its first or last 4 characters.",
                 field=field,
             )
         if not rows:
             raise NotFound(f"no such task: {text}", field=field)
         if len(rows) > 1:
             raise InvalidInput(
-                f"{field}: ambiguous: several task ids end in {text}",
+                f"{field}: ambiguous: {text} names several tasks",
                 hint="Give more characters of the id.",
                 field=field,
                 candidates=[row["id"] for row in rows],

@@ -45,6 +45,8 @@ def update(
 
     If ``depends_on`` is ``None``, the dependencies do not change; an empty list removes them.
     """
+    if "assignee" in given:
+        given = {**given, "assignee": core.named(given["assignee"], actor)}
     columns = fields.stored(fields.reset(given), fields.Context(core.settings, core.clock()))
     new_tags, lost_tags = inputs.new_tags(add_tags), inputs.tags(drop_tags)
     if if_status is not None:
@@ -190,7 +192,7 @@ def _key_conflict_or_bug(tx: Transaction, error: IntegrityError, key: str | None
 
 def reassign(core: Core, task: str, to: str | None, *, note: str | None, actor: Actor | None) -> Receipt:
     """Do what ``Board.reassign`` promises."""
-    to = inputs.assignee(to, "to")
+    to = inputs.assignee(core.named(to, actor), "to")
     note = inputs.note(note)
     with core.write(core.caller(actor)) as tx:
         before = tx.find(task)

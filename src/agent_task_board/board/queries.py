@@ -8,7 +8,7 @@ from .. import inputs, instants
 from ..errors import InvalidInput
 from ..model import FINAL, STATUSES
 from .core import Core
-from .predicates import DERIVED, HAS_TAGS, IS_UNFINISHED
+from .predicates import DERIVED, HAS_TAGS, IS_BLOCKED, IS_LEASED, IS_PROMOTED, IS_UNFINISHED, IS_WAITING
 from .rows import COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_task
 
 TYPE_CHECKING = False
@@ -28,6 +28,14 @@ PAGE_SIZE = 32 * 1_048_576
 
 UNFINISHED = frozenset(STATUSES) - frozenset(FINAL)
 
+WORK = "work"
+"""The default order: what a claim would take next, the other queued tasks, those held, waiting or in review, those
+finished."""
+ASSIGNEES = 50
+"""The most assignees of ready tasks whose tasks a list reads one by one."""
+COUNTED = 10_000
+"""The most tasks behind a page that are counted."""
+
 _LONG = ("tags", "blocked_by", "artifacts", "body", "params", "result", "error")
 """The columns of a task that can be long."""
 _NEVER = "9999-12-31T23:59:59.999+00:00"
@@ -45,22 +53,91 @@ _ORDERS = {
         f"(coalesce(due_at, '{_NEVER}'), seq) > (:key, :seq)",
     ),
 }
-ORDERS = tuple(_ORDERS)
-"""The orders of a list: oldest first, largest priority first, latest change first, earliest deadline first."""
+_ORDERS["newest"] = ("seq", "seq DESC", "seq < :seq")
+ORDERS = (WORK, *_ORDERS)
+"""The orders of a list: the work that is left first; oldest first, largest priority first, latest change first,
+earliest deadline first, newest first."""
+
+
+class _Band:
+    """A part of the order ``work``, which is its parts one after the other.
+
+    ``parts`` are conditions that exclude each other, each with a partial index. ``key`` and ``seq`` order the band,
+    upwards or downwards, in ``ordering``; ``beyond`` is what lies behind a cursor.
+    """
+
+    __slots__ = ("beyond", "key", "ordering", "parts", "statuses")
+
+    def __init__(self, statuses: Sequence[str], *parts: str, key: str, ordering: str, beyond: str) -> None:
+        self.statuses = frozenset(statuses)
+        self.parts = parts
+        self.key = key
+        self.ordering = ordering
+        self.beyond = beyond
+
+
+_BEST_FIRST = {
+    "key": "priority",
+    "ordering": "priority DESC, seq",
+    "beyond": "(priority < :key OR (priority = :key AND seq > :seq))",
+}
+_BANDS = (
+    # A claim promotes what is due first, so delayed tasks that are due belong to the first band.
+    _Band(("queued",), IS_PROMOTED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before <= :now", **_BEST_FIRST),
+    _Band(("queued",), IS_BLOCKED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before > :now", **_BEST_FIRST),
+    _Band(
+        ("claimed", "running", "review", "waiting"),
+        IS_LEASED,
+        "status = 'review'",
+        f"status = 'waiting' AND {IS_UNFINISHED}",
+        **_BEST_FIRST,
+    ),
+    _Band(
+        FINAL,
+        "finished_at IS NOT NULL",
+        key="finished_at",
+        ordering="finished_at DESC, seq DESC",
+        beyond="(finished_at, seq) < (:key, :seq)",
+    ),
+)
+_FINISHED = len(_BANDS) - 1
 
 
 class TaskPage:
-    """Some tasks of a list, and the cursor of the next page (``None`` on the last page)."""
+    """Some tasks of a list, and the cursor of the next page (``None`` on the last page).
 
-    __slots__ = ("next", "tasks")
+    ``more`` is how many tasks follow, ``hidden`` how many finished ones were left out. Where counting takes long, it
+    ends at ``COUNTED + 1``.
+    """
 
-    def __init__(self, tasks: list[Task], following: str | None) -> None:
+    __slots__ = ("hidden", "more", "next", "tasks")
+
+    def __init__(self, tasks: list[Task], following: str | None, *, more: int = 0, hidden: int = 0) -> None:
         self.tasks = tasks
         self.next = following
+        self.more = more
+        self.hidden = hidden
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``{"tasks", "next"}``."""
         return {"tasks": [task.to_dict() for task in self.tasks], "next": self.next}
+
+    def warnings(self) -> list[str]:
+        """Return a sentence if more tasks follow."""
+        if self.next is None:
+            return []
+        return [f"{tasks_in_words(self.more)} {'follows' if self.more == 1 else 'follow'}; pass `next` as `after`"]
+
+
+def tasks_in_words(number: int, kind: str = "more") -> str:
+    """Return a number of tasks as ``TaskPage`` counts them: ``3 more tasks``."""
+    count = f"more than {COUNTED:,}" if number == COUNTED + 1 else f"{number:,}"
+    return f"{count} {kind} task{'' if number == 1 else 's'}"
+
+
+def events_follow(number: int) -> str:
+    """Return the sentence of a page of events that is not the last one."""
+    return f"{number:,} more event{' follows' if number == 1 else 's follow'}; pass `next` as `after`"
 
 
 class _Filter:
@@ -95,27 +172,37 @@ class Queries(Core):
         overdue: bool = False,
         search: str | None = None,
         archived: bool = False,
-        order: str = "age",
+        order: str = WORK,
         limit: int = 100,
         after: str | None = None,
         full: bool = False,
+        hide_finished: bool = False,
+        agent: str | None = None,
     ) -> TaskPage:
         """Return the tasks that meet every given condition, at most ``limit`` after the cursor ``after``.
 
-        ``assignee`` may be ``none``; a task must have all ``tags``; ``search`` searches id, title and body and ignores
-        the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them. Without ``full``,
-        body, params, result and error are left out.
+        ``status`` entries may name several, separated by commas. ``assignee`` may be ``none``; ``me``, there and in
+        ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``; ``search`` searches id, title and
+        body and ignores the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them.
+        ``hide_finished`` leaves out finished tasks, unless ``status``, ``archived`` or ``search`` asks for them, and
+        counts them. Without ``full``, body, params, result and error are left out.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
-        key, ordering, beyond = _ORDERS[inputs.one_of(order, "order", ORDERS)]
+        inputs.one_of(order, "order", ORDERS)
         found = _Filter()
-        if status:
-            names = [inputs.one_of(one, "status", STATUSES) for one in status]
+        names = _statuses(status)
+        hides = hide_finished and not (names or archived or search)
+        if names:
             found.add(f"status IN ({', '.join(repr(one) for one in names)})")
-        if ready or blocked or overdue or (status and UNFINISHED.issuperset(status)):
+        kept = "1"
+        only_unfinished = ready or blocked or overdue or (bool(names) and UNFINISHED.issuperset(names))
+        if only_unfinished:
             found.add(IS_UNFINISHED)
-        elif archived or not search:
-            found.add("archived_at IS NOT NULL" if archived else "archived_at IS NULL")
+            hides = False
+        if archived:
+            kept = "archived_at IS NOT NULL"
+        elif not (only_unfinished or search):
+            kept = "archived_at IS NULL"
         if queue is not None:
             found.add("queue = :queue", queue=inputs.name(queue, "queue"))
         if tags:
@@ -125,32 +212,30 @@ class Queries(Core):
                 found.add(DERIVED[name])
         if search:
             _add_search(found, search)
-        if after:
-            last_key, last_seq = _read_cursor(after, order)
-            found.add(beyond, key=last_key, seq=last_seq)
+        start = _read_cursor(after, order) if after else None
         with self.read() as tx:
             if assignee is not None:
-                wanted_assignee = inputs.assignee(assignee, "assignee", old=True)
+                wanted_assignee = inputs.assignee(self.named(assignee, None, agent), "assignee", old=True)
                 found.add("assignee IS :assignee", assignee=wanted_assignee and tx.canonical_name(wanted_assignee))
             if claimed_by is not None:
-                name = inputs.agent_name(claimed_by, "claimed_by", old=True)
+                name = inputs.agent_name(self.named(claimed_by, None, agent), "claimed_by", old=True)
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
-            columns = (*(NAMES if full else LEAN_NAMES), "key")
-            rows, has_more = _page(
-                tx.execute(
-                    f"""
-                    SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
-                     WHERE {found.sql}
-                     ORDER BY {ordering}
-                     LIMIT :limit
-                    """,
-                    {**found.values, "now": tx.now, "limit": limit + 1},
-                ),
-                limit,
-                [columns.index(name) for name in _LONG if name in columns],
-            )
-        following = f"{order}~{rows[-1]['key']}~{rows[-1]['seq']}" if has_more else None
-        return TaskPage([to_task(dict(zip(columns, row, strict=True)), tx.now) for row in rows], following)
+            found.values["now"] = tx.now
+            bands = range(_FINISHED) if hides or only_unfinished else range(len(_BANDS))
+            if archived:  # only what is finished is archived
+                bands = range(0) if only_unfinished else range(_FINISHED, len(_BANDS))
+            if order == WORK:
+                chosen = [number for number in bands if not names or _BANDS[number].statuses.intersection(names)]
+                page = _work_page(tx, found, chosen, kept, limit, start, full=full)
+            else:
+                page = _ordered_page(tx, found, order, IS_UNFINISHED if hides else kept, limit, start, full=full)
+            if hides and not found.terms:
+                page.hidden = tx.execute(
+                    f"SELECT coalesce(sum(tasks), 0) FROM tally WHERE status IN {FINAL}"
+                ).fetchone()[0]
+            elif hides:
+                page.hidden = _count(tx, found, [f"finished_at IS NOT NULL AND {kept}"])
+            return page
 
     def show(self, task: str) -> TaskDetails:
         """Return a task with its attempts, its dependencies in both directions and its comments.
@@ -213,7 +298,7 @@ class Queries(Core):
         with self.read() as tx:
             if task is not None:
                 where, values = f"event.task_seq = ? AND {where}", [tx.find(task)["seq"], *values]
-            rows, has_more = _page(
+            rows, has_more, _ = _page(
                 _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [6]
             )
             found = [_event(row) for row in rows]
@@ -221,11 +306,178 @@ class Queries(Core):
             return {"events": found, "next": found[-1]["seq"] if found else after}
         return {"events": found, "next": found[-1]["seq"] if has_more else 0}
 
+    def count_events(self, after: int, *, task: str | None = None) -> int:
+        """Count the events with a sequence number above ``after``, of one task or of all.
+
+        Raises:
+            NotFound: no such task.
+        """
+        with self.read() as tx:
+            if task is None:  # the numbers have no gap
+                latest = tx.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
+                return max(0, int(latest) - after)
+            number: int = tx.execute(
+                "SELECT count(*) FROM event WHERE task_seq = ? AND seq > ?", (tx.find(task)["seq"], after)
+            ).fetchone()[0]
+        return number
+
     def revision(self) -> int:
         """Return the board's revision, which grows with every write to any task."""
         with self.read() as tx:
             number: int = tx.execute("SELECT revision FROM board").fetchone()[0]
         return number
+
+
+def _statuses(given: Sequence[str]) -> list[str]:
+    """Return the statuses that a list is asked for; one entry may name several, separated by commas."""
+    if isinstance(given, str):
+        raise InvalidInput("status: must be a list", field="status")
+    entries: Sequence[Any] = given
+    words = [word for one in entries for word in (one.split(",") if isinstance(one, str) else [one])]
+    return [inputs.one_of(word.strip() if isinstance(word, str) else word, "status", STATUSES) for word in words]
+
+
+def _ordered_page(
+    tx: Transaction, found: _Filter, order: str, kept: str, limit: int, start: tuple[Any, int] | None, *, full: bool
+) -> TaskPage:
+    """Return a page in one of the simple orders."""
+    key, ordering, beyond = _ORDERS[order]
+    where, values = f"{kept} AND {found.sql}", {**found.values, "limit": limit + 1}
+    if start is not None:
+        where, values = f"{where} AND {beyond}", {**values, "key": start[0], "seq": start[1]}
+    rows, has_more, _ = _page(
+        tx.execute(
+            f"""
+            SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
+             WHERE {where}
+             ORDER BY {ordering}
+             LIMIT :limit
+            """,
+            values,
+        ),
+        limit,
+        _long_columns(full=full),
+    )
+    if not has_more:
+        return TaskPage(_read_tasks(tx, rows, full=full), None)
+    last = (rows[-1]["key"], rows[-1]["seq"])
+    more = _count(tx, found, [f"{kept} AND {beyond}"], key=last[0], seq=last[1])
+    return TaskPage(_read_tasks(tx, rows, full=full), f"{order}~{last[0]}~{last[1]}", more=more)
+
+
+def _work_page(
+    tx: Transaction,
+    found: _Filter,
+    bands: Sequence[int],
+    kept: str,
+    limit: int,
+    start: tuple[Any, int] | None,
+    *,
+    full: bool,
+) -> TaskPage:
+    """Return a page in the order ``work``: band after band, until it is full.
+
+    The inner query sorts keys, which the partial indexes hold, and only the rows of the page are read.
+    """
+    first, key = (0, None) if start is None else start[0]
+    nobody_waits = not tx.execute("SELECT 1 FROM tally WHERE status = 'waiting' AND tasks > 0 LIMIT 1").fetchone()
+    long = _long_columns(full=full)
+    rows: list[Row] = []
+    size = 0
+    following = None
+    more = 0
+    for number in bands:
+        if number < first:
+            continue
+        band = _BANDS[number]
+        # What is not finished is never archived, and SQLite would read the rows to see it.
+        parts = [f"{part} AND {kept}" if number == _FINISHED else part for part in band.parts]
+        if nobody_waits:  # no index has them
+            parts = [part for part in parts if "'waiting'" not in part]
+        beyond = "1"
+        values = dict(found.values)
+        if start is not None and number == first and key is not None:
+            beyond, values = band.beyond, {**values, "key": key, "seq": start[1]}
+        if following is not None:
+            more += _count(tx, found, parts, room=COUNTED + 1 - more) if more <= COUNTED else 0
+            continue
+        keys, names = _keys(tx, band, [f"{part} AND {found.sql} AND {beyond}" for part in parts])
+        values |= names
+        room = limit - len(rows)
+        chosen, has_more, size = _page(
+            tx.execute(
+                f"""
+                SELECT {COLUMNS if full else LEAN_COLUMNS}, key
+                  FROM (SELECT seq, key FROM ({keys}) ORDER BY {band.ordering} LIMIT :limit) CROSS JOIN task USING (seq)
+                """,
+                {**values, "limit": room + 1},
+            ),
+            room,
+            long,
+            size,
+        )
+        rows += chosen
+        if has_more:
+            if chosen:
+                last = (chosen[-1]["key"], chosen[-1]["seq"])
+                following = f"{WORK}~{number}.{last[0]}~{last[1]}"
+                behind = [f"{part} AND {band.beyond}" for part in parts]
+                more += _count(tx, found, behind, key=last[0], seq=last[1])
+            else:  # the page ended with the band before: the next one begins with this band
+                following = f"{WORK}~{number}.~0"
+                more += _count(tx, found, parts)
+    return TaskPage(_read_tasks(tx, rows, full=full), following, more=more)
+
+
+def _keys(tx: Transaction, band: _Band, parts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return SQL for ``seq``, ``key`` of what a page of a band is chosen from, and its parameters.
+
+    The index of what is ready has an assignee before the priority. So the best of each assignee are taken, which costs
+    the same on any board, unless there are many assignees.
+    """
+    if band is not _BANDS[0]:
+        return " UNION ALL ".join(
+            f"SELECT seq, {band.key} AS key, {band.key} FROM task WHERE {part}" for part in parts
+        ), {}
+    ready, *others = parts
+    assignees = [
+        row[0]
+        for row in tx.execute(
+            f"""
+            WITH RECURSIVE one (name) AS (
+              SELECT min(assignee) FROM task INDEXED BY task_ready WHERE {IS_PROMOTED} AND assignee > ''
+              UNION ALL
+              SELECT (SELECT min(assignee) FROM task INDEXED BY task_ready WHERE {IS_PROMOTED} AND assignee > name)
+                FROM one WHERE name IS NOT NULL
+               LIMIT {ASSIGNEES + 1})
+            SELECT name FROM one WHERE name IS NOT NULL"""
+        )
+    ]
+    if len(assignees) < ASSIGNEES:
+        mine = ["assignee IS NULL", *(f"assignee = :assignee{number}" for number in range(len(assignees)))]
+        chosen = [
+            f"SELECT * FROM (SELECT seq, priority AS key, priority FROM task WHERE {one} AND {ready}"
+            f" ORDER BY {band.ordering} LIMIT :limit)"
+            for one in mine
+        ]
+    else:
+        chosen = [f"SELECT seq, priority AS key, priority FROM task WHERE {ready}"]
+    chosen += [f"SELECT seq, priority AS key, priority FROM task WHERE {part}" for part in others]
+    return " UNION ALL ".join(chosen), {f"assignee{number}": name for number, name in enumerate(assignees)}
+
+
+def _count(tx: Transaction, found: _Filter, parts: Sequence[str], room: int = COUNTED + 1, **values: Any) -> int:
+    """Count tasks that meet a filter and one of several conditions; at most ``room``."""
+    rows = " UNION ALL ".join(f"SELECT 1 FROM task WHERE {part} AND {found.sql}" for part in parts)
+    number: int = tx.execute(
+        f"SELECT count(*) FROM ({rows} LIMIT :room)", {**found.values, **values, "room": room}
+    ).fetchone()[0]
+    return number
+
+
+def _read_tasks(tx: Transaction, rows: Sequence[Row], *, full: bool) -> list[Task]:
+    columns = (*(NAMES if full else LEAN_NAMES), "key")
+    return [to_task(dict(zip(columns, row, strict=True)), tx.now) for row in rows]
 
 
 def _add_search(found: _Filter, search: str) -> None:
@@ -243,10 +495,12 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
     name, _, rest = inputs.line(cursor, "after", inputs.KEY).partition("~")
     key, _, seq = rest.rpartition("~")
     try:
-        if name != order or max(len(key), len(seq)) > len(_NEVER):
+        if name != order or max(len(key) - 2, len(seq)) > len(_NEVER):
             raise ValueError
+        if order == WORK:
+            return _band_key(key), inputs.integer(inputs.whole_number(seq, "after"), "after", 0, 2**62)
         number = inputs.integer(inputs.whole_number(seq, "after"), "after", 1, 2**62)
-        if order in ("age", "priority"):
+        if order in ("age", "newest", "priority"):
             return inputs.whole_number(key, "after"), number
         return instants.to_text(instants.from_text(key)), number
     except (InvalidInput, ValueError, TypeError, OverflowError):  # TypeError: an instant without an offset
@@ -255,6 +509,17 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
             hint="Give the cursor that the previous page ended with, and list in the same order.",
             field="after",
         ) from None
+
+
+def _band_key(text: str) -> tuple[int, Any]:
+    """Return the band and the key in it that a cursor of the order ``work`` names; ``None``: the band's beginning."""
+    band, _, key = text.partition(".")
+    number = inputs.integer(int(band), "after", 0, _FINISHED)
+    if not key:
+        return number, None
+    return number, instants.to_text(instants.from_text(key)) if number == _FINISHED else inputs.priority(
+        int(key), "after"
+    )
 
 
 def _attempt(row: Row) -> Attempt:
@@ -278,17 +543,24 @@ def _links(tx: Transaction, where: str, seq: int) -> list[Link]:
     ]
 
 
-def _page(rows: Cursor, limit: int, long: Sequence[int]) -> tuple[list[Row], bool]:
-    """Return at most ``limit`` rows, fewer if ``long`` columns reach ``PAGE_SIZE``, and whether there are more."""
+def _long_columns(*, full: bool) -> list[int]:
+    """Return the places of the columns that can be long."""
+    return [place for place, name in enumerate(NAMES if full else LEAN_NAMES) if name in _LONG]
+
+
+def _page(rows: Cursor, limit: int, long: Sequence[int], size: int = 0) -> tuple[list[Row], bool, int]:
+    """Return at most ``limit`` rows, fewer if ``long`` columns reach ``PAGE_SIZE``, and whether there are more.
+
+    ``size`` is that of the page so far; the last value returned is its new size.
+    """
     page: list[Row] = []
-    size = 0
     for row in rows:
         if len(page) == limit or size > PAGE_SIZE:
             rows.close()  # an open cursor would keep the read transaction open
-            return page, True
+            return page, True, size
         page.append(row)
         size += sum(len(row[column] or "") for column in long)
-    return page, False
+    return page, False, size
 
 
 def _select_events(tx: Transaction, where: str, values: Sequence[Any]) -> Cursor:

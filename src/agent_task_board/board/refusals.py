@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import Conflict, LeaseLost
-from ..model import LEASED
+from ..model import FINAL, LEASED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
         state += f"whose lease ended at {until}" if until <= now else f"with another token, until {until}"
     else:
         state = f'it is "{row["status"]}"'
-    return LeaseLost(f"task {row['id']} is not held with this token: {state}", actual=actual(row))
+    hint = None
+    if row["status"] in FINAL:
+        hint = "The task is finished; nothing is left to do on it. Claim another one."
+    elif row["status"] in ("review", "waiting"):
+        hint = "The task waits for a person. Stop working on it, and claim another one."
+    return LeaseLost(f"task {row['id']} is not held with this token: {state}", hint=hint, actual=actual(row))
 
 
 def lease_expired(row: TaskRow) -> str:

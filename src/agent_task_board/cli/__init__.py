@@ -67,9 +67,9 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
     warnings: list[str] = []
     style = "json"
     try:
-        style = output.style_for(arguments, os.environ)
-        reply = _run(arguments, warnings, calls)
-        code = output.succeed(reply, warnings, style, quiet=quiet)
+        style = output.style_for(arguments, os.environ, at_terminal=sys.stdout is not None and sys.stdout.isatty())
+        reply = _run(arguments, warnings, calls, style)
+        code = output.succeed(reply, warnings, style, quiet=quiet, path=output.path_to_print(arguments))
         if reply.then is not None:
             reply.then()
         return code
@@ -88,25 +88,35 @@ def _answer(arguments: list[str], calls: list[Call]) -> int:
         return output.fail(refusal, warnings, style, quiet=quiet)
 
 
-def _run(arguments: list[str], warnings: list[str], calls: list[Call]) -> Reply:
-    from . import parsing, registry
+def _run(given: list[str], warnings: list[str], calls: list[Call], style: str) -> Reply:
+    from . import parsing
 
+    arguments = list(given)
     place = parsing.place_of_command(arguments)
     if place is None:
-        return _without_command(arguments)
-    name = registry.ALIASES.get(arguments[place], arguments[place])
-    del arguments[place]
-    command = find(name)
+        command, name = _without_command(arguments, style), ""
+    else:
+        name = real_name(arguments.pop(place))
+        if name == "help":
+            _print_help(arguments)
+        command = find(name)
     parsed = parsing.parser_of(name, command).parse_args(arguments)
 
     from .command import Call
 
-    call = Call(parsed, command, warnings)
+    call = Call(parsed, command, warnings, style)
     calls.append(call)
     try:
         return command.run(call)
     finally:
         call.close()
+
+
+def real_name(name: str) -> str:
+    """Return the name of a command that may be given by another one."""
+    from .registry import ALIASES
+
+    return ALIASES.get(name, name)
 
 
 def find(name: str) -> Command:
@@ -115,8 +125,9 @@ def find(name: str) -> Command:
     Raises:
         InvalidInput: unknown command; the hint names the one that was probably meant.
     """
-    from .registry import MODULES
+    from .registry import ALIASES, MODULES
 
+    name = ALIASES.get(name, name)
     if name not in MODULES:
         from .neighbours import hint
 
@@ -126,17 +137,30 @@ def find(name: str) -> Command:
     return command
 
 
-def _without_command(arguments: list[str]) -> Reply:
+def _without_command(arguments: list[str], style: str) -> Command:
+    """Return the command that ``atb`` alone runs; print the overview of all commands if that is asked for."""
     if "-h" in arguments or "--help" in arguments:
-        from .registry import overview
+        _print_help([])
+    from . import home
 
-        sys.stdout.write(overview())
-        raise SystemExit(0)
-    if "--version" in arguments:
-        from .._version import __version__
-        from ..storage.db import SQLITE_VERSION
-        from .command import Reply
-
-        python = ".".join(map(str, sys.version_info[:3]))
-        return Reply({"version": __version__, "python": python, "sqlite": ".".join(map(str, SQLITE_VERSION))})
+    if not {"--version", "-V"}.isdisjoint(arguments):
+        return home.VERSION
+    if style == "table" and sys.stdout.isatty():
+        return home.BOARD
     raise InvalidInput("command: missing", hint="See `atb --help`. Agents usually start with `atb claim`.")
+
+
+def _print_help(arguments: list[str]) -> NoReturn:
+    """Print the page of a command, or the overview of all."""
+    from . import output, parsing
+    from .registry import overview
+
+    names = [word for word in arguments if not word.startswith("-")]
+    if len(names) > 1:
+        raise InvalidInput("help: one command at a time", hint="See `atb help`.")
+    if names:
+        name = real_name(names[0])
+        output.print_text(parsing.parser_of(name, find(name)).format_help())
+    else:
+        output.print_text(overview())
+    raise SystemExit(0)

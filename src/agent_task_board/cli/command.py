@@ -8,6 +8,7 @@ import sys
 from .. import config, identity, inputs
 from ..errors import InvalidInput, Unusable, no_board
 from ..identity import Actor
+from ..model import AGENT
 from ..service import Board
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from ..errors import BoardError
     from .parsing import Parser
 
 FILE_BYTES = 4 * inputs.JSON_BYTES
@@ -60,10 +62,11 @@ class Reply:
 
     ``zone`` is the time zone of that page. ``printed`` means that the command has already printed its output.
     ``compact`` takes the warnings of the envelope and returns the answer as compact text. ``then`` is called once the
-    answer is printed, and may run for as long as it needs. ``exit_code`` is not 0 if a part of the call was refused.
+    answer is printed, and may run for as long as it needs. ``error`` is the first refusal of several calls in one, and
+    gives the exit code.
     """
 
-    __slots__ = ("compact", "data", "exit_code", "page", "printed", "then", "warnings", "zone")
+    __slots__ = ("compact", "data", "error", "page", "printed", "then", "warnings", "zone")
 
     def __init__(
         self,
@@ -75,16 +78,16 @@ class Reply:
         printed: bool = False,
         compact: Callable[[list[str]], str] | None = None,
         then: Callable[[], None] | None = None,
-        exit_code: int = 0,
+        error: BoardError | None = None,
     ) -> None:
         self.data = data
-        self.exit_code = exit_code
         self.page = page
         self.warnings = warnings or []
         self.zone = zone
         self.printed = printed
         self.compact = compact
         self.then = then
+        self.error = error
 
 
 class Call:
@@ -93,7 +96,9 @@ class Call:
     A command reads its call and never changes it; the only thing that it adds are warnings.
     """
 
-    def __init__(self, args: Namespace, command: Command, warnings: list[str]) -> None:
+    def __init__(self, args: Namespace, command: Command, warnings: list[str], style: str) -> None:
+        self.style = style
+        """How the answer is printed: ``json``, ``table``, ``compact``, or ``value`` for ``--print``."""
         self._args = args
         self._creates = _holds(command.creates, args)
         self._reads = _holds(command.reads, args)
@@ -117,8 +122,7 @@ class Call:
     @property
     def is_compact(self) -> bool:
         """Whether the answer is printed as compact text."""
-        form = self.args.format or os.environ.get("ATB_FORMAT")
-        return not self.args.json and bool(form == "compact")
+        return self.style == "compact"
 
     @property
     def config(self) -> config.Config:
@@ -203,16 +207,27 @@ class Call:
         Raises:
             InvalidInput: neither ``--agent`` nor ``ATB_AGENT`` is given.
         """
-        name = self.args.agent or os.environ.get("ATB_AGENT")
-        if not name:
+        name = self.agent_if_any()
+        if name is None:
             raise InvalidInput("agent: missing", hint="Pass --agent NAME, or set ATB_AGENT.", field="agent")
-        return inputs.agent_name(name, "agent")
+        return name
+
+    def agent_if_any(self) -> str | None:
+        """Return the name of the calling agent, if an agent calls."""
+        name = self.args.agent or os.environ.get("ATB_AGENT")
+        return inputs.agent_name(name, "agent") if name else None
 
     def actor(self) -> Actor | None:
-        """Return the actor named by ``--actor``; ``None``: the service uses its default."""
-        if not self.args.actor:
-            return None
-        return Actor(inputs.actor_name(self.args.actor, "actor"), identity.from_environment().kind)
+        """Return the actor: ``--actor``, else the agent of ``--agent``; ``None``: the service uses its default.
+
+        Who passes ``--agent`` acts as an agent, under whatever name.
+        """
+        agent = inputs.agent_name(self.args.agent, "agent") if self.args.agent else None
+        name = getattr(self.args, "actor", None)
+        if name:
+            kind = identity.from_environment().kind if agent is None else AGENT
+            return Actor(inputs.actor_name(name, "actor"), kind)
+        return None if agent is None else Actor(agent, AGENT)
 
     def token(self) -> str:
         """Return the lease token: ``--token``, else the content of ``--token-file``, else ``ATB_TOKEN``.

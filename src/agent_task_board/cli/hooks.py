@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import hooks_warning
-from ..errors import InvalidInput
+from ..errors import InvalidInput, Unusable
 from ..hooks import delivery, outbox
 from .command import Call, Command, Reply
 
@@ -42,9 +42,22 @@ def _hooks(call: Call) -> Reply:
         return _retry(call)
     found = _targets(call)
     if action == "test":
-        return Reply(delivery.send_test(call.board, args.task), page="hooks", zone=call.config.settings.timezone)
+        return _test(call)
     rows = outbox.deliveries(call.board, status=args.status, limit=100 if args.limit is None else args.limit)
     return Reply({"targets": found, "deliveries": rows}, page="hooks", zone=call.config.settings.timezone)
+
+
+def _test(call: Call) -> Reply:
+    outcome = delivery.send_test(call.board, call.args.task)
+    failed = [result["target"] for result in outcome["results"] if not result["delivered"]]
+    error = None
+    if len(failed) == len(outcome["results"]):
+        error = Unusable(
+            f"no target took the message: {', '.join(failed)}",
+            hint="See `error` of each target.",
+            results=outcome["results"],
+        )
+    return Reply(outcome, page="hooks", zone=call.config.settings.timezone, error=error)
 
 
 def _retry(call: Call) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import inputs
-from .registry import MODULES
+from .registry import ALIASES, MODULES
 
 _WORDS = {
     "add": "create insert enqueue post subtask split",
@@ -41,7 +41,7 @@ def hint(name: str) -> str:
     plain = name[:60].strip().lower().replace("_", "-")
     bare = "-".join(word for word in plain.split("-") if word not in ("task", "tasks")) or plain
     for one in (plain, bare):
-        meant = one if one in MODULES else MEANT.get(one)
+        meant = one if one in MODULES else ALIASES.get(one) or MEANT.get(one)
         if meant is not None:
             return f"Did you mean `atb {meant}`?"
-    return inputs.did_you_mean(name, MODULES, similarity=inputs.CLOSE) or "See `atb --help`."
+    return inputs.did_you_mean(name, [*MODULES, *ALIASES], similarity=inputs.CLOSE) or "See `atb --help`."

@@ -47,7 +47,7 @@ def _prime(call: Call) -> Reply:
         return Reply(None, printed=True)
     agent = args.agent or os.environ.get("ATB_AGENT") or None
     found = call.board.briefing(agent=agent, command=_command(call, agent, os.environ))
-    if args.json or args.format == "json":
+    if args.json or args.format == "json" or call.style == "value":
         return Reply(found)
     print_text(text(found))
     return Reply(None, printed=True)

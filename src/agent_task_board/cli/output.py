@@ -15,11 +15,29 @@ if TYPE_CHECKING:
 
     from .command import Reply
 
+AGENT_VARIABLES = (
+    "CLAUDECODE",  # Claude Code
+    "CODEX_CI",  # Codex CLI, with the next three
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",  # Gemini CLI
+    "QWEN_CODE",  # Qwen Code
+    "CURSOR_AGENT",  # Cursor
+    "OPENCODE",  # OpenCode
+    "AMP_CURRENT_THREAD_ID",  # Amp
+    "AUGMENT_AGENT",  # Augment
+    "CLINE_ACTIVE",  # Cline
+    "GOOSE_TERMINAL",  # Goose
+    "AI_AGENT",  # any other agent may set it
+)
+"""Environment variables that coding agents set in the shells that they open: an agent in a pseudo-terminal gets JSON.
+``docs/cli.md`` lists them."""
 STYLES = ("json", "table", "compact")
 COMPACT = frozenset(
     """
     claim resume heartbeat complete fail release handoff add done update edit comment approve reject reassign retry
-    cancel unarchive list show
+    cancel archive unarchive list show events
     """.split()
 )
 """Commands that support compact text; the others print their envelope instead."""
@@ -29,7 +47,11 @@ HOOK = "hook"
 """The style of a hook of a client: a refusal goes to standard error, and the exit code is always 0."""
 
 
-def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
+VALUE = "value"
+"""The style of ``--print``: one value on standard output; a refusal goes to standard error."""
+
+
+def style_for(arguments: list[str], environ: Mapping[str, str], *, at_terminal: bool = False) -> str:
     """Return the output style. It is read before the arguments are parsed, so that a parse error has it, too."""
     from .parsing import place_of_command
 
@@ -43,9 +65,17 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
     is_prime = name == "prime" or (name is None and "prime" in arguments)
     if is_prime and any(word.partition("=")[0] == "--hook" for word in arguments):
         return HOOK
-    if name in OWN_FORMAT or not {"--json", "--help", "-h"}.isdisjoint(arguments):
+    if path_to_print(arguments) is not None:
+        return VALUE
+    if not {"--json", "--help", "-h"}.isdisjoint(arguments):
         return "json"
-    style = environ.get("ATB_FORMAT") or "json"
+    if name is None and not {"--version", "-V"}.isdisjoint(arguments):
+        return "json"
+    is_agent = any(environ.get(variable) for variable in ("ATB_AGENT", *AGENT_VARIABLES))
+    style = "table" if at_terminal and not is_agent else "json"
+    if name in OWN_FORMAT:
+        return "json" if environ.get("ATB_FORMAT") else style
+    style = environ.get("ATB_FORMAT") or style
     for place, word in enumerate(arguments):
         if word == "--format":
             style = "".join(arguments[place + 1 : place + 2])
@@ -56,21 +86,51 @@ def style_for(arguments: list[str], environ: Mapping[str, str]) -> str:
     return "json" if style == "compact" and name is not None and not _has_compact_form(name) else style
 
 
+def path_to_print(arguments: list[str]) -> str | None:
+    """Return the path of ``--print``; ``setup`` has a flag of that name."""
+    from .parsing import place_of_command
+
+    if "--" in arguments:
+        arguments = arguments[: arguments.index("--")]
+    path = None
+    for place, word in enumerate(arguments):
+        if word == "--print":
+            path = "".join(arguments[place + 1 : place + 2])
+        elif word.startswith("--print="):
+            path = word.partition("=")[2]
+    if path is None:
+        return None
+    try:
+        command = place_of_command(arguments)
+    except InvalidInput:
+        return path
+    return None if command is not None and arguments[command] == "setup" else path
+
+
 def _has_compact_form(name: str) -> bool:
     """Say whether a command supports compact text; a misspelt name is refused in compact text, too."""
-    from .registry import MODULES
+    from .registry import ALIASES, MODULES
 
+    name = ALIASES.get(name, name)
     return name in COMPACT or name not in MODULES
 
 
-def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> int:
-    """Print the answer of a command that was not refused; return the exit code."""
+def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool, path: str | None = None) -> int:
+    """Print the answer of a command that was not refused as a whole; return the exit code."""
     if reply.printed:
-        return reply.exit_code
+        return 0 if reply.error is None else reply.error.exit_code
     warnings = [*warnings, *reply.warnings]
+    code = 0 if reply.error is None else reply.error.exit_code
     try:
+        if style == VALUE:
+            _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
+            if reply.error is not None:
+                _print_refusal(reply.error, [])
+            return _print_value(reply.data, warnings, path or "") or code
         if style == "compact" and reply.compact is not None:
             print_text(reply.compact(warnings))
+        elif style != "table" and reply.error is not None:
+            print_line({"ok": False, "error": reply.error.to_dict(), "data": reply.data, "warnings": warnings})
         elif style != "table":
             print_line({"ok": True, "data": reply.data, "warnings": warnings})
         else:
@@ -78,13 +138,45 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool) -> in
 
             _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
             print_text(pages.page(reply))
+            if reply.error is not None:
+                _report_refusal(reply.error)
     except BrokenPipeError:
         return discard()
     except OSError as error:
         discard()
         sys.stderr.write(f"the command succeeded, but its answer cannot be written: {error.strerror}\n")
         return BoardError.exit_code
-    return reply.exit_code
+    return code
+
+
+def _print_value(data: Any, warnings: list[str], path: str) -> int:
+    """Print one value of an answer: text as it is, everything else as JSON, nothing for ``null``.
+
+    Returns the exit code. The command has done its work when the path turns out to be wrong, and its answer (a lease
+    token) must not be lost: the refusal holds it.
+    """
+    value: Any = {"data": data, "ok": True, "warnings": warnings}
+    for word in path.split("."):
+        if value is None:  # `data.task.id` of a claim that found nothing
+            break
+        if isinstance(value, dict) and word in value:
+            value = value[word]
+        elif isinstance(value, list) and word.isascii() and word.isdigit() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            known = ", ".join(value) if isinstance(value, dict) else f"0 to {len(value) - 1}" if value else "nothing"
+            error = InvalidInput(
+                f"print: no {word!r} in the answer; the command itself succeeded",
+                hint=f"There: {known}." if isinstance(value, dict | list) else "That is a single value.",
+                field="print",
+                data=data,
+            )
+            _print_refusal(error, warnings)
+            return error.exit_code
+    if value is None:
+        return 0
+    print_text((value if isinstance(value, str) else _as_json(value)) + "\n")
+    return 0
 
 
 def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> int:
@@ -92,6 +184,8 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
     try:
         if style == "json":
             print_line({"ok": False, "error": error.to_dict(), "warnings": warnings})
+        elif style == VALUE:
+            _print_refusal(error, warnings)
         elif style == HOOK:
             _report([f"{error.code}: {error.message}"], quiet=quiet)
         elif style == "compact":
@@ -99,18 +193,27 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
 
             print_text(compact.refusal(error, warnings=warnings))
         else:
-            from . import tables
-
             _report([f"warning: {warning}" for warning in warnings], quiet=quiet)
             if "findings" in error.details:  # of `doctor`: print the checks that passed, too
                 from . import pages
                 from .command import Reply
 
-                print_text(pages.page(Reply(error.details, page="doctor")))
-            sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
+                sys.stderr.write(pages.page(Reply(error.details, page="doctor")))
+            _report_refusal(error)
     except OSError:  # nobody reads the output; the exit code remains
         discard()
     return 0 if style == HOOK else error.exit_code
+
+
+def _report_refusal(error: BoardError) -> None:
+    from . import tables
+
+    sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
+
+
+def _print_refusal(error: BoardError, warnings: list[str]) -> None:
+    """Print the envelope of a refusal on standard error, since standard output is for one value."""
+    sys.stderr.write(_as_json({"ok": False, "error": error.to_dict(), "warnings": warnings}) + "\n")
 
 
 def bug(error: Exception, *, quiet: bool) -> BoardError:
@@ -130,7 +233,11 @@ def discard() -> int:
 
 def print_line(value: Any) -> None:
     """Print one JSON value on its own line and flush it."""
-    print_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n")
+    print_text(_as_json(value) + "\n")
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def print_text(text: str) -> None:

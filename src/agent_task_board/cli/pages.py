@@ -6,13 +6,14 @@ import json
 from datetime import datetime
 
 from .. import instants
-from .tables import BOLD, clean, colour, cut, labelled, one_line, table
+from .tables import BOLD, clean, colour, cut, labelled, one_line, table, table_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..model import Event
     from .command import Reply
 
 NAME_COLUMNS = 16
@@ -31,10 +32,10 @@ def page(reply: Reply) -> str:
 
 
 def _local(text: str | None, zone: str) -> str:
-    """Return an instant in a time zone, to the second."""
+    """Return an instant in a time zone, to the second, with its offset."""
     if text is None:
         return "-"
-    return datetime.fromisoformat(text).astimezone(instants.load_zone(zone)).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromisoformat(text).astimezone(instants.load_zone(zone)).isoformat(" ", "seconds")
 
 
 def _time_left(text: str | None) -> str:
@@ -52,6 +53,22 @@ def _state(task: dict[str, Any]) -> str:
     """Return what a person needs to know in addition to the status."""
     words = [word for word in ("blocked", "delayed", "lease_expired", "overdue") if task[word]]
     return ", ".join(words).replace("_", " ")
+
+
+def _columns(data: dict[str, Any], zone: str) -> list[str]:
+    """Return the columns that ``list --fields`` chose."""
+    if not data["tasks"]:
+        return ["no tasks"]
+    names = list(data["tasks"][0])
+    rows = [[_cell(name, task[name], zone) for name in names] for task in data["tasks"]]
+    lines = table([name.upper() for name in names], rows, status="STATUS")
+    return [*lines, *([f"more: --after {data['next']}"] if data["next"] else [])]
+
+
+def _cell(name: str, value: Any, zone: str) -> Any:
+    if value is None or isinstance(value, str):
+        return _local(value, zone) if value and (name.endswith("_at") or name == "not_before") else value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _tasks(data: dict[str, Any]) -> list[str]:
@@ -156,13 +173,48 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
 
 
 def _results(data: dict[str, Any]) -> list[str]:
+    """Return what became of each of several tasks."""
     rows = [
-        (one["id"], one["task"]["status"], one["task"]["title"])
+        (one["task"]["id"][-6:], one["task"]["status"], "-", one["task"]["title"])
         if one["ok"]
-        else (one["id"], one["error"]["code"], one["error"]["message"])
+        else (one["id"], "-", one["error"]["code"], one["error"]["message"])
         for one in data["results"]
     ]
-    return table(("ID", "RESULT", "TITLE OR REASON"), rows)
+    return table(("ID", "STATUS", "REFUSED", "TITLE OR MESSAGE"), rows, status="STATUS")
+
+
+def _home(data: dict[str, Any]) -> list[str]:
+    if not data["exists"]:
+        return [
+            f"no board at {one_line(data['path'])}",
+            "go on with:",
+            '  atb add "Title"   add the first task and create the board here',
+            "  atb demo          watch several agents at work",
+            "  atb --help        all commands",
+        ]
+    counts = data["by_status"]
+    at_work = counts["claimed"] + counts["running"]
+    words = [f"{data['ready']} ready", f"{data['blocked']} blocked", f"{at_work} in progress"]
+    words += [f"{count} {status}" for status, count in counts.items() if status in ("review", "waiting") and count]
+    words += [f"{counts[status]} {status}" for status in ("done", "failed", "cancelled") if counts[status]]
+    lines = [f"board {one_line(data['path'])}", ", ".join(words)]
+    if data["lease_expired"]:
+        lines.append(f"{data['lease_expired']} with an expired lease: the next claim or `atb tick` requeues them")
+    needing = data["needs_you"]
+    lines.append("needs you:" if needing else "nothing needs you")
+    lines += table_rows([(f"  {task['id'][-6:]}", task["status"], task["title"]) for task in needing], status=1)
+    example = needing[0]["id"][-6:] if needing else "ID"
+    return [
+        *lines,
+        "go on with:",
+        "  atb list         the work that is left",
+        f"  atb show {example:<7} one task" if needing else '  atb add "Title"  add a task',
+        "  atb serve        the board in a browser",
+    ]
+
+
+def _served(data: dict[str, Any]) -> list[str]:
+    return [data["url"]]
 
 
 def _added(data: dict[str, Any]) -> list[str]:
@@ -187,10 +239,16 @@ def _events(data: dict[str, Any], zone: str) -> list[str]:
     return table(("SEQ", "AT", "TASK", "ACTOR", "KIND", "CHANGES"), rows)
 
 
-def _changes(event: dict[str, Any]) -> str:
+def event_line(event: Event, zone: str) -> str:
+    """Return an event on a line of its own, ending in a line break."""
+    parts = (str(event["seq"]), _local(event["at"], zone), event["task_id"][-6:], event["actor"], event["kind"])
+    return clean("  ".join(one_line(part) for part in (*parts, _changes(event)))) + "\n"
+
+
+def _changes(event: Event | dict[str, Any]) -> str:
     data = event["data"]
     changes = [
-        f"{field}: {change['from']} -> {change['to']}"
+        f"{field}: {one_line(change['from'])} -> {one_line(change['to'])}"
         for field, change in data.get("changes", {}).items()
         if field in ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
         and event["kind"] not in ("created", "imported")
@@ -236,7 +294,7 @@ def _stats(data: dict[str, Any]) -> list[str]:
 # Features and maintenance
 
 
-def _schedules(data: dict[str, Any], zone: str) -> list[str]:
+def _schedules(data: dict[str, Any]) -> list[str]:
     schedules = data.get("schedules", [data.get("schedule")])
     if not schedules:
         return ["no schedules"]
@@ -245,8 +303,8 @@ def _schedules(data: dict[str, Any], zone: str) -> list[str]:
             schedule["name"],
             schedule["cron"],
             schedule["zone"],
-            "paused" if schedule["paused"] else _local(schedule["next_at"], zone),
-            _local(schedule["last_at"], zone),
+            "paused" if schedule["paused"] else _local(schedule["next_at"], schedule["zone"]),
+            _local(schedule["last_at"], schedule["zone"]),
             schedule["made"],
             schedule["task"]["title"] if isinstance(schedule["task"], dict) else schedule["task"],
         )
@@ -301,22 +359,28 @@ def _doctor(data: dict[str, Any]) -> list[str]:
 def _demo(data: dict[str, Any]) -> list[str]:
     return [
         f"{data['tasks']} tasks in {data['seconds']:.0f} seconds",
-        *data["proof"],
         f"board: {clean(data['directory'])}",
+        *data["proof"],
     ]
 
 
 def _facts(data: dict[str, Any]) -> list[str]:
-    return labelled((key.replace("_", " "), json.dumps(value, ensure_ascii=False)) for key, value in data.items())
+    return labelled(
+        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for key, value in data.items()
+    )
 
 
 _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "added": _added,
     "config": _config,
+    "home": _home,
+    "results": _results,
+    "schedules": _schedules,
+    "served": _served,
     "demo": _demo,
     "doctor": _doctor,
     "facts": _facts,
-    "results": _results,
     "setup": _setup,
     "stats": _stats,
     "tasks": _tasks,
@@ -327,7 +391,7 @@ _PAGES_WITH_TIMES: dict[str, Callable[[Any, str], list[str]]] = {
     "events": _events,
     "hooks": _hooks,
     "receipt": _receipt,
-    "schedules": _schedules,
+    "columns": _columns,
     "task": _task,
 }
 """Pages that show instants, and therefore take the time zone."""

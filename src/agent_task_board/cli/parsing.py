@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 # Error messages are always in English. Without this line, gettext would import another module to look at the locale.
 argparse._ = str  # type: ignore[attr-defined]
 
-GLOBAL_WITH_VALUE = ("--data-dir", "--config", "--format")
-GLOBAL_FLAGS = ("--json", "--quiet", "--help", "-h", "--version")
+GLOBAL_WITH_VALUE = ("--data-dir", "--config", "--format", "--print")
+GLOBAL_FLAGS = ("--json", "--quiet", "--help", "-h", "--version", "-V")
+SHORT = {"--queue": "-q", "--priority": "-p", "--tag": "-t", "--limit": "-n", "--agent": "-a"}
+"""The short options."""
+
+
+_ID = "its id, or at least the first or last 4 characters of it"
 
 
 def place_of_command(arguments: list[str]) -> int | None:
@@ -70,6 +75,9 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and word not in known:
                 hint = did_you_mean(word, known)
                 break
+            if message == f"argument {word}: expected one argument":
+                choices = next(action.choices for action in self._actions if word in action.option_strings)
+                hint = f"Values: {', '.join(map(str, choices))}." if choices else None
             if word.startswith("-") and word not in known:
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
         if hint is None and message.startswith("unrecognized arguments"):
@@ -82,15 +90,16 @@ class Parser(argparse.ArgumentParser):
 
     def whole(self, option: str, text: str) -> None:
         """Add an option that takes a whole number."""
-        self.add_argument(option, type=whole_number, metavar="N", help=text)
+        self.add_argument(*_names(option), type=whole_number, metavar="N", help=text)
 
     def option(self, option: str, metavar: str, text: str, **more: Any) -> None:
         """Add an option that takes a value."""
-        self.add_argument(option, metavar=metavar, help=text, **more)
+        self.add_argument(*_names(option), metavar=metavar, help=text, **more)
 
     def repeated(self, option: str, metavar: str, text: str, **more: Any) -> None:
         """Add an option that can be repeated."""
-        self.add_argument(option, metavar=metavar, action="append", default=[], help=f"{text} (repeatable)", **more)
+        text = f"{text} (repeatable)"
+        self.add_argument(*_names(option), metavar=metavar, action="append", default=[], help=text, **more)
 
     def flag(self, option: str, text: str) -> None:
         """Add an option without a value."""
@@ -98,7 +107,11 @@ class Parser(argparse.ArgumentParser):
 
     def task(self) -> None:
         """Add the id of a task."""
-        self.add_argument("id", metavar="ID", help="the task: its id, or at least the last 4 characters of it")
+        self.add_argument("id", metavar="ID", help=f"the task: {_ID}")
+
+    def tasks(self) -> None:
+        """Add the ids of one or several tasks."""
+        self.add_argument("ids", metavar="ID", nargs="+", help=f"a task, or several: {_ID}")
 
     def actor(self) -> None:
         """Add the actor."""
@@ -115,6 +128,11 @@ class Parser(argparse.ArgumentParser):
         """Add a note, given as text or in a file."""
         self.option("--note", "TEXT", text)
         self.option("--note-file", "FILE", "read the note from a file, or from standard input with -")
+
+
+def _names(option: str) -> tuple[str, ...]:
+    """Return an option with its short form, if it has one."""
+    return (SHORT[option], option) if option in SHORT else (option,)
 
 
 def whole_number(text: str) -> int:
@@ -143,17 +161,26 @@ def parser_of(name: str, command: Command) -> Parser:
     )
     command.configure(parser)
     every = parser.add_argument_group("options of every command")
+    taken = parser._option_string_actions
+    if "--agent" not in taken:
+        every.add_argument(*_names("--agent"), metavar="NAME", help="who calls: an agent (default: ATB_AGENT)")
+    if not name:
+        every.add_argument("-V", "--version", action="store_true", help="print the version")
     every.add_argument(
         "--data-dir", metavar="DIR", help="the data directory of the board (default: ATB_DATA_DIR, atb.toml, ./data)"
     )
     every.add_argument("--config", metavar="FILE", help="the configuration file (default: ATB_CONFIG, atb.toml)")
     every.add_argument("--json", action="store_true", help="print the JSON envelope; overrides --format")
-    if "--format" not in parser._option_string_actions:
+    if "--format" not in taken:
         every.add_argument(
             "--format",
             choices=["json", "table", "compact"],
-            help="table: for people; compact: few tokens, for agents (default: ATB_FORMAT, json); for export and "
-            "import, the format of the file",
+            help="table: for people, the default at a terminal; compact: few tokens, for agents (default: ATB_FORMAT, "
+            "json); for export and import, the format of the file",
+        )
+    if "--print" not in taken:
+        every.add_argument(
+            "--print", metavar="PATH", help="print one value of the answer instead, such as data.task.id"
         )
     every.add_argument("--quiet", action="store_true", help="print nothing on standard error")
     return parser

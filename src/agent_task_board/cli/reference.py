@@ -14,8 +14,8 @@ import tempfile
 
 from .. import errors
 from ..storage import db
-from . import find, parsing
-from .registry import GROUPS
+from . import find, output, parsing
+from .registry import ALIASES, GROUPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ REASONS = {
 _COMMENTED = re.compile(r"^((?:--.*\n)+)\n*CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 _CLI_HEAD = """\
-Every command prints one JSON document on standard output, for success and for refusal:
+At a terminal, a command prints a table or text, and a refusal as message and hint on standard error. In a pipe, and for
+agents (see [Environment](#environment)), every command prints one JSON document on standard output, for success and for
+refusal:
 
 ```json
 {"ok": true, "data": {}, "warnings": []}
@@ -58,7 +60,16 @@ Messages for people go to standard error. Branch on the exit code or on `error.c
 
 ## Values
 
-- **ID**: a full task id, in upper or lower case, or its last 4 or more characters if they match only one task.
+- **ID**: a full task id, in upper or lower case, or its last or first 4 or more characters if they match only one task.
+  An ending counts before a beginning.
+- **AGENT**, where a task is assigned or searched for: `me` is the caller, `none` is nobody.
+- **STATUS**: one status, or several separated by commas.
+- `done`, `approve`, `reject`, `reassign`, `retry`, `cancel` and `archive` take several ids. Each task is changed in a
+  transaction of its own, also if another one is refused. `data` is then
+  `{"results": [{"id", "ok", "task" or "error"}]}`, with each `id` as it was given. If one was refused, `ok` of the
+  envelope is false, `error` is the first refusal, and the exit code is that of `error`.
+- `--print data.task.id` prints one value of the answer: text as it is, other values as JSON, nothing for `null`.
+  Numbers choose an element of a list: `data.tasks.0.id`. Refusals and warnings then go to standard error.
 - **LENGTH**: `90` (seconds), `90s`, `15m`, `1h30m`, `2d`.
 - **INSTANT**: ISO 8601; without an offset, it is in the configured time zone. A bare date means the end of that day
   for `--due` and its beginning for `--not-before`. JSON output is always in UTC.
@@ -77,6 +88,7 @@ Messages for people go to standard error. Branch on the exit code or on `error.c
 | `ATB_TOKEN` | the lease token if no option gives one |
 | `ATB_DATA_DIR`, `ATB_CONFIG` | data directory and configuration file, see [configuration.md](configuration.md) |
 | `ATB_FORMAT` | `json`, `table` or `compact` if no option gives the format |
+| AGENTS | set by coding agents: at a terminal, too, the answer is then JSON, as with `ATB_AGENT` |
 | `NO_COLOR` | no colours in tables; only terminals get colours |
 """
 
@@ -98,14 +110,19 @@ If a task is not in the expected state, `details.actual` has its current `status
 
 def commands_page() -> str:
     """Return ``docs/cli.md``."""
-    lines = ["# Commands", "", f"<!-- {GENERATED} -->", "", _CLI_HEAD.rstrip(), ""]
+    agents = ", ".join(f"`{variable}`" for variable in output.AGENT_VARIABLES)
+    head = _CLI_HEAD.replace("| AGENTS |", f"| {agents} |").rstrip()
+    lines = ["# Commands", "", f"<!-- {GENERATED} -->", "", head, ""]
     lines += ["## Options of every command", "", "They can come before or after the name of the command.", ""]
     every = [action for action in parsing.parser_of("tick", find("tick"))._actions if action.dest != "help"]
     lines += [*_options(every), ""]
     lines += [
-        "`atb --help` lists the commands, `atb COMMAND --help` explains one, and `atb --version` prints the versions"
+        "`atb --help` lists the commands, `atb COMMAND --help` and `atb help COMMAND` explain one. `atb --version` and",
+        "`atb -V` print the versions of `atb`, Python and SQLite as JSON. `atb` alone shows the board at a glance at a",
+        "terminal; in a pipe it is refused.",
+        "",
+        "Other names: " + ", ".join(f"`{other}` is `{name}`" for other, name in ALIASES.items()) + ".",
     ]
-    lines += ["of `atb`, Python and SQLite."]
     for title, (_, names) in GROUPS.items():
         lines += ["", f"## {title}"]
         for name in names:

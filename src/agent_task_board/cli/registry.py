@@ -19,9 +19,11 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Backup and archive": ("retention", ("backup", "restore", "archive", "unarchive")),
     "Maintenance": ("upkeep", ("tick", "doctor", "config", "demo")),
 }
-ALIASES = {"close": "done"}
+ALIASES = {"ls": "list", "new": "add", "close": "done"}
 """Other names of commands."""
 MODULES = {name: module for module, names in GROUPS.values() for name in names}
+
+ALIASES = {other: name for other, name in ALIASES.items() if name in MODULES}
 
 
 def overview() -> str:
@@ -34,7 +36,8 @@ def overview() -> str:
         lines.extend(f"  {name:<11}{find(name).summary}" for name in names)
         lines.append("")
     lines += [
-        "Every command prints one JSON envelope; `--format table` prints tables for people instead.",
-        "`atb COMMAND --help` explains a command, with examples; `atb --version` prints the version.",
+        "Also: " + ", ".join(f"`{other}` is `{name}`" for other, name in ALIASES.items()) + ".",
+        "At a terminal, every command prints tables; in a pipe and for agents, one JSON envelope (--json, --format).",
+        "`atb help COMMAND` explains a command, with examples; `atb --version` prints the version.",
     ]
     return "\n".join(lines) + "\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..errors import InvalidInput
 from .command import Call, Command, Reply
 from .leases import receipt_reply
+from .several import for_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +13,8 @@ if TYPE_CHECKING:
 
 
 def _archive_arguments(parser: Parser) -> None:
-    parser.option(
-        "--older-than", "LENGTH", "archive tasks that finished at least this long ago, such as 30d", required=True
-    )
+    parser.add_argument("ids", metavar="ID", nargs="*", help="finished tasks to archive, instead of --older-than")
+    parser.option("--older-than", "LENGTH", "archive tasks that finished at least this long ago, such as 30d")
     parser.repeated("--status", "STATUS", "only tasks with this status: done, failed or cancelled (default: all three)")
     parser.flag("--dry-run", "count the tasks, but archive nothing")
     parser.actor()
@@ -22,6 +23,13 @@ def _archive_arguments(parser: Parser) -> None:
 def _archive(call: Call) -> Reply:
     args = call.args
     older_than, actor = args.older_than, call.actor()
+    if args.ids:
+        for option in ("older_than", "status", "dry_run"):
+            if getattr(args, option):
+                raise InvalidInput(f"{option}: not allowed with the ids of tasks", field=option)
+        return for_each(call, lambda task: call.board.archive_task(task, actor=actor), "archived")
+    if older_than is None:
+        raise InvalidInput("older_than: missing", hint="Pass --older-than LENGTH, or ids of tasks.", field="older_than")
     return Reply(call.board.archive(older_than, status=args.status, dry_run=args.dry_run, actor=actor))
 
 
@@ -40,6 +48,12 @@ def _backup_arguments(parser: Parser) -> None:
 
 
 def _backup(call: Call) -> Reply:
+    if call.args.output is not None and call.args.output.lower().endswith(".zip"):
+        raise InvalidInput(
+            f"output: a directory, not a file: {call.args.output[:200]}",
+            hint="The ZIP gets a name with the time in it; pass the directory for it.",
+            field="output",
+        )
     return Reply(call.board.backup(output=call.args.output, keep=call.args.keep))
 
 
@@ -65,9 +79,14 @@ COMMANDS = {
         "Archive tasks that finished long ago.",
         "Nothing is deleted. Lists, the board and claims leave out archived tasks; `atb show`, `atb events`\n"
         "and `atb list --search TEXT` still find them, and dependencies on them still count. The command\n"
-        "works in small steps while others use the board. `data` is {archived}, the number of tasks. If\n"
+        "works in small steps while others use the board. `data` is {archived}, the number of tasks; with one\n"
+        "ID {task}, with several {results}, as `atb cancel` has. If\n"
         "`archive_after` is set in the configuration, `atb tick` archives automatically.",
-        ("atb archive --older-than 30d --dry-run", "atb archive --older-than 90d --status done --status cancelled"),
+        (
+            "atb archive 9F3K2A",
+            "atb archive --older-than 30d --dry-run",
+            "atb archive --older-than 90d --status done --status cancelled",
+        ),
     ),
     "unarchive": Command(
         _unarchive,

@@ -42,7 +42,10 @@ def _schedule(call: Call) -> Reply:
     if action == "preview":
         count = 10 if args.count is None else args.count
         found = call.board.preview_schedule(args.name, count=count)
-        return _reply(call, {"schedule": call.board.schedule(args.name), "occurrences": found})
+        schedule = call.board.schedule(args.name)
+        if schedule["paused"]:
+            call.warn("the schedule is paused: these occurrences are skipped until it is resumed")
+        return _reply(call, {"schedule": schedule, "occurrences": found})
     verb = {
         "show": call.board.schedule,
         "pause": call.board.pause_schedule,
@@ -57,9 +60,12 @@ def _add(call: Call) -> Reply:
     for option in ("cron", "task"):
         if getattr(args, option) is None:
             raise InvalidInput(f"{option}: missing", hint=f"Pass --{option}.", field=option)
+    task = call.json("task")
     schedule = call.board.add_schedule(
-        args.name, cron=args.cron, zone=args.zone, task=call.json("task"), catch_up=args.catch_up, actor=call.actor()
+        args.name, cron=args.cron, zone=args.zone, task=task, catch_up=args.catch_up, actor=call.actor()
     )
+    if task.get("dedupe_key") is not None:
+        call.warn("task: dedupe_key is ignored: each occurrence creates one task, which has a key of its own")
     return _reply(call, {"schedule": schedule})
 
 

@@ -69,7 +69,12 @@ def _serve(call: Call) -> Reply:
     warnings = []
     if server.is_remote:
         warnings.append("other machines can reach this server; anyone who can reach it can change everything")
-    return Reply({"url": server.url, "read_only": read_only}, warnings=warnings, then=lambda: _run(server.run, board))
+    return Reply(
+        {"url": server.url, "read_only": read_only},
+        page="served",
+        warnings=warnings,
+        then=lambda: _run(server.run, board),
+    )
 
 
 def _run(serve: Callable[[], None], board: Board) -> None:

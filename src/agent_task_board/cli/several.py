@@ -12,20 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model import Receipt
-    from .parsing import Parser
 
 SEVERAL = (
     'With several ids, each task is changed on its own: `data` is {"results": [{"id", "ok", "task" or\n'
     '"error"}]} in their order, and the exit code is that of the first refusal.'
 )
 """What the help of such a verb says."""
-
-
-def ids(parser: Parser) -> None:
-    """Add the ids of one or more tasks."""
-    parser.add_argument(
-        "ids", metavar="ID", nargs="+", help="the task: its id, or at least the last 4 characters of it (repeatable)"
-    )
 
 
 def for_each(call: Call, verb: Callable[[str], Receipt], done: str) -> Reply:
@@ -38,16 +30,28 @@ def for_each(call: Call, verb: Callable[[str], Receipt], done: str) -> Reply:
     if len(given) == 1:
         return receipt_reply(call, verb(given[0]), done)
     results: list[dict[str, Any]] = []
+    answers: list[Receipt | BoardError] = []
     warnings: list[str] = []
-    refusals: list[BoardError] = []
     for task in given:
         try:
             receipt = verb(task)
         except BoardError as error:
-            refusals.append(error)
+            answers.append(error)
             results.append({"id": task, "ok": False, "error": error.to_dict()})
         else:
+            answers.append(receipt)
             warnings += [f"{task}: {warning}" for warning in receipt.warnings]
             results.append({"id": task, "ok": True, **receipt.to_dict()})
-    exit_code = refusals[0].exit_code if refusals else 0
-    return Reply({"results": results}, page="results", warnings=warnings, exit_code=exit_code)
+
+    def in_brief(warnings: list[str]) -> str:
+        from ..text import compact
+
+        texts = [
+            compact.refusal(one) if isinstance(one, BoardError) else compact.receipt(one, done, warnings=[])
+            for one in answers
+        ]
+        return "".join([*texts, *(f"{line}\n" for line in compact.notes(warnings))])
+
+    refusals = [one for one in answers if isinstance(one, BoardError)]
+    first = refusals[0] if refusals else None
+    return Reply({"results": results}, page="results", warnings=warnings, compact=in_brief, error=first)

@@ -24,11 +24,18 @@ STATUS_COLOURS = {
     "claimed": "34",
     "running": "34;1",
     "review": "33;1",
+    "waiting": "33",
     "done": "32",
     "failed": "31;1",
     "cancelled": "90",
 }
 
+MIN_COLUMN = 6
+"""The width to which columns are narrowed first: that of a task's name."""
+MIN_CUT = 2
+"""The width to which they are narrowed on a terminal that is narrower still."""
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -77,21 +84,54 @@ def colour(text: str, code: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
+def table_rows(rows: Sequence[Sequence[Any]], *, status: int | None = None) -> list[str]:
+    """Return aligned columns without heads; the one at ``status`` is coloured."""
+    heads = ["" if place != status else "STATUS" for place in range(len(rows[0]))] if rows else []
+    return table(heads, rows, status="STATUS")[1:] if rows else []
+
+
+def _fit(widths: list[int], columns: int, instants: set[int]) -> list[int]:
+    """Return the widths of columns, the widest ones narrowed until all fit; those of instants as late as possible."""
+    room = columns - 2 * (len(widths) - 1)
+    widths = [*widths[:-1], min(widths[-1], max(MIN_LAST, room - sum(widths[:-1])))]
+    for kept in (instants, set()):
+        places = [place for place in range(len(widths)) if place not in kept]
+        while sum(widths) > room and places:
+            widest = max(places, key=lambda place: widths[place])
+            if widths[widest] <= MIN_COLUMN:
+                break
+            widths[widest] -= 1
+    while sum(widths) > room and max(widths[1:], default=0) > MIN_CUT:  # the first column names the row
+        place = widths.index(max(widths[1:]), 1)
+        widths[place] -= 1
+    return widths
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | None = None) -> list[str]:
-    """Return aligned columns. The last one is cut to the terminal's width; the one named ``status`` is coloured."""
+    """Return aligned columns; the one named ``status`` is coloured.
+
+    On a terminal they are cut to its width, with an ellipsis: first the last column, then whichever is widest.
+    """
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
-    last = max(MIN_LAST, columns - sum(widths[:-1]) - 2 * (len(heads) - 1))
+    if sum(widths) + 2 * (len(heads) - 1) > columns:  # columns that say nothing make room for the others
+        empty = {place for place in range(len(heads) - 1) if all(row[place] == "-" for row in cells)}
+        keep = [place for place in range(len(heads)) if place not in empty]
+        heads, widths = [heads[place] for place in keep], [widths[place] for place in keep]
+        cells = [[row[place] for place in keep] for row in cells]
+    instants = {place for place in range(len(heads)) if any(_INSTANT.match(row[place]) for row in cells)}
+    widths = _fit(widths, columns, instants)
     lines = []
     for number, row in enumerate([list(heads), *cells]):
         shown = []
         for place, cell in enumerate(row):
-            text = cut(cell, last) if place == len(heads) - 1 else cell + " " * (widths[place] - width(cell))
+            text = cut(cell, widths[place])
+            text += " " * (widths[place] - width(text))
             if number == 0:
                 text = colour(text, BOLD)
             elif heads[place] == status:
-                text = colour(text, STATUS_COLOURS.get(cell, ""))
+                text = colour(text, STATUS_COLOURS.get(cell.strip(), ""))
             shown.append(text)
         lines.append("  ".join(shown).rstrip())
     return lines

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from . import several
 from .command import Call, Command, Reply
 from .leases import receipt_reply
 from .parsing import whole_number
+from .several import SEVERAL, for_each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _fields(parser: Parser) -> None:
     parser.option("--body", "TEXT", "the full description of the work, in Markdown")
     parser.option("--body-file", "FILE", "read the body from a file, or from standard input with -")
     parser.option("--queue", "NAME", "the queue (default: default)")
-    parser.option("--assignee", "AGENT", "only this agent may claim it")
+    parser.option("--assignee", "AGENT", "only this agent may claim it; me: the caller")
     parser.option(
         "--due", "INSTANT", "the deadline: ISO 8601, today, tomorrow, friday or +2d; a day means the end of that day"
     )
@@ -51,7 +51,7 @@ def _add_arguments(parser: Parser) -> None:
         "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same task"
     )
     parser.flag("--claim", "also claim the task, in the same transaction")
-    parser.option("--agent", "NAME", "with --claim: the agent that claims (default: ATB_AGENT)")
+    parser.option("--agent", "NAME", "the calling agent; with --claim, it claims (default: ATB_AGENT, the assignee)")
     parser.option("--lease", "LENGTH", "with --claim: the length of the lease")
 
 
@@ -71,7 +71,7 @@ def _add(call: Call) -> Reply:
         "params": {} if params is None and args.params is None else params,
         "max_attempts": args.max_attempts,
         "needs_approval": args.needs_approval,
-        "agent": call.agent() if args.claim or args.agent else None,
+        "agent": call.agent_if_any() if args.claim or args.agent else None,
         "actor": call.actor(),
     }
     if lines is not None:
@@ -118,7 +118,7 @@ def _lines(call: Call) -> str | None:
 
 
 def _done_arguments(parser: Parser) -> None:
-    several.ids(parser)
+    parser.tasks()
     parser.option("--result", "JSON", "the result: JSON, @FILE, or - for standard input")
     parser.repeated("--artifact", "PATH", "the path of a file that the work produced")
     parser.note("a note for the history")
@@ -134,7 +134,7 @@ def _done(call: Call) -> Reply:
     def done(task: str) -> Receipt:
         return call.board.done(task, artifacts=args.artifact, agent=agent, **given)
 
-    return several.for_each(call, done, "completed")
+    return for_each(call, done, "completed")
 
 
 def _edit_arguments(parser: Parser) -> None:
@@ -230,42 +230,44 @@ def _comment(call: Call) -> Reply:
 
 
 def _verdict_arguments(parser: Parser) -> None:
-    parser.task()
+    parser.tasks()
     parser.note("a note for the agents")
     parser.actor()
 
 
 def _approve(call: Call) -> Reply:
-    return receipt_reply(call, call.board.approve(call.args.id, note=call.text("note"), actor=call.actor()), "approved")
+    note, actor = call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.approve(task, note=note, actor=actor), "approved")
 
 
 def _reject(call: Call) -> Reply:
-    return receipt_reply(
-        call, call.board.reject(call.args.id, note=call.text("note") or "", actor=call.actor()), "rejected"
-    )
+    note, actor = call.text("note") or "", call.actor()
+    return for_each(call, lambda task: call.board.reject(task, note=note, actor=actor), "rejected")
 
 
 def _reassign_arguments(parser: Parser) -> None:
-    parser.option("--to", "AGENT", "the new assignee, or none for no assignee", required=True)
+    parser.option("--to", "AGENT", "the new assignee; me: the caller; none: no assignee", required=True)
     _verdict_arguments(parser)
 
 
 def _reassign(call: Call) -> Reply:
-    receipt = call.board.reassign(call.args.id, call.args.to, note=call.text("note"), actor=call.actor())
-    return receipt_reply(call, receipt, "reassigned")
+    to, note, actor = call.args.to, call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.reassign(task, to, note=note, actor=actor), "reassigned")
 
 
 def _retry_arguments(parser: Parser) -> None:
-    parser.task()
+    parser.tasks()
     parser.actor()
 
 
 def _retry(call: Call) -> Reply:
-    return receipt_reply(call, call.board.retry(call.args.id, actor=call.actor()), "retried")
+    actor = call.actor()
+    return for_each(call, lambda task: call.board.retry(task, actor=actor), "retried")
 
 
 def _cancel(call: Call) -> Reply:
-    return receipt_reply(call, call.board.cancel(call.args.id, note=call.text("note"), actor=call.actor()), "cancelled")
+    note, actor = call.text("note"), call.actor()
+    return for_each(call, lambda task: call.board.cancel(task, note=note, actor=actor), "cancelled")
 
 
 PEOPLE = "For people: refused with `not_permitted` (exit 6) to agents and to whoever has held the task."
@@ -296,7 +298,7 @@ COMMANDS = {
         "Finish a task that is done already, without claiming it first.",
         "queued -> done. For something small; it counts as one attempt of yours. An agent may do it where it\n"
         "could claim the task (else `conflict`, exit 4); the task then goes to review if it needs approval. A\n"
-        "person may also finish a blocked, delayed or assigned task; `warnings` say so.\n" + several.SEVERAL,
+        "person may also finish a blocked, delayed or assigned task; `warnings` say so.\n" + SEVERAL,
         (
             'atb done 9F3K2A --note "was fixed by the upgrade"',
             'atb done 9F3K2A 7QW2ZX --agent ada --result \'{"commit": "1f3c2d4"}\'',
@@ -335,36 +337,40 @@ COMMANDS = {
         _approve,
         _verdict_arguments,
         "Approve a task in review.",
-        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE,
-        ('atb approve 9F3K2A --note "well done"',),
+        "review -> done. Tasks that wait only for it become ready.\n" + PEOPLE + "\n" + SEVERAL,
+        ('atb approve 9F3K2A --note "well done"', "atb approve 9F3K2A 7QW2ZX"),
     ),
     "reject": Command(
         _reject,
         _verdict_arguments,
         "Reject a task in review, with a note.",
-        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n" + PEOPLE,
+        "review -> queued, with a new set of attempts. The result stays readable. The note is required.\n"
+        + PEOPLE
+        + "\n"
+        + SEVERAL,
         ('atb reject 9F3K2A --note "the error messages are missing"',),
     ),
     "reassign": Command(
         _reassign,
         _reassign_arguments,
         "Assign a task to another agent, or to no agent.",
-        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\nis\nrefused.",
+        "queued, claimed, running -> queued. A live lease is revoked: every later call of its holder\n"
+        "is refused.\n" + SEVERAL,
         ("atb reassign 9F3K2A --to bob", 'atb reassign 9F3K2A --to none --note "ada is gone"'),
     ),
     "retry": Command(
         _retry,
         _retry_arguments,
         "Return a failed or cancelled task to its queue.",
-        "failed, cancelled -> queued, with a new set of attempts.",
-        ("atb retry 9F3K2A",),
+        "failed, cancelled -> queued, with a new set of attempts.\n" + SEVERAL,
+        ("atb retry 9F3K2A", "atb retry 9F3K2A 7QW2ZX"),
     ),
     "cancel": Command(
         _cancel,
         _verdict_arguments,
         "Cancel an unfinished task.",
         "queued, claimed, running, review -> cancelled. Tasks that depend on it stay blocked until it is\n"
-        "retried and done. A task in review is cancelled by a person only.",
+        "retried and done. A task in review is cancelled by a person only.\n" + SEVERAL,
         ('atb cancel 9F3K2A --note "no longer needed"',),
     ),
 }

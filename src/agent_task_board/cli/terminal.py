@@ -27,7 +27,7 @@ def _completion(call: Call) -> Reply:
     from .output import print_text
 
     text = script(call.args.shell)
-    if call.args.json or call.args.format == "json":
+    if call.args.json or call.args.format == "json" or call.style == "value":
         return Reply({"shell": call.args.shell, "script": text})
     print_text(text)
     return Reply(None, printed=True)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from .parsing import Parser
 
+SAMPLE = 65_536
+"""The most bytes at the beginning of a file that its format is guessed from."""
 PROGRESS_INTERVAL = 0.5
 """Seconds between two updates of the progress line."""
 
@@ -109,15 +111,41 @@ def _import_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--format",
         choices=list(IMPORT_FORMATS),
-        help="the format of the file (default: csv if its name ends in .csv, else json)",
+        help="the format of the file (default: csv if its name ends in .csv, else as its first line says)",
     )
     parser.flag("--dry-run", "check everything, write nothing")
     parser.actor()
 
 
+def _guessed(file: BinaryIO, path: str) -> str:
+    """Return the format of a file by its name, else by its beginning, which is not consumed."""
+    if path.lower().endswith(".csv"):
+        return "csv"
+    try:
+        if path == "-":
+            beginning = file.peek(SAMPLE)[:SAMPLE]  # type: ignore[attr-defined]
+        else:
+            beginning = file.read(SAMPLE)
+            file.seek(0)
+    except (OSError, AttributeError):  # a pipe under a name
+        return "json"
+    text = beginning.decode("utf-8-sig", "ignore").lstrip()
+    try:
+        first, end = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
+    except (ValueError, RecursionError):  # longer than what was read, or no JSON
+        return "json"
+    if not isinstance(first, dict):
+        return "json"
+    if text.startswith("["):
+        return "github" if {"number", "title"} <= first.keys() else "json"
+    follows = text[end:].lstrip()
+    is_beads = {"id", "title"} <= first.keys() and (follows or "issue_type" in first)
+    return "beads" if is_beads or "_type" in first else "json"
+
+
 def _import(call: Call) -> Reply:
-    form = _format_of(call.args.format, call.args.file)
     with _opened(call, call.args.file) as file, _progress(call, "elements") as progress:
+        form = call.args.format or _guessed(file, call.args.file)
         done = call.board.import_tasks(
             file, file_format=form, dry_run=call.args.dry_run, actor=call.actor(), progress=progress
         )

@@ -76,15 +76,8 @@ def watch(call: Call) -> Reply:
 
 
 def _draws(call: Call) -> bool:
-    """Say whether to draw for a person: on a terminal that can be drawn on, where nobody asked for JSON."""
-    form = call.args.format or os.environ.get("ATB_FORMAT") or "table"
-    return (
-        form == "table"
-        and not call.args.json
-        and (call.args.format is not None or not os.environ.get("ATB_AGENT"))
-        and sys.stdout.isatty()
-        and os.environ.get("TERM", "dumb") != "dumb"
-    )
+    """Say whether to draw for a person: on a terminal that can be drawn on, where the answer would be a table."""
+    return call.style == "table" and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _print(reader: Reader) -> None:

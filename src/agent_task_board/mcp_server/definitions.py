@@ -220,10 +220,10 @@ _ALL = (
     Tool(
         "list_tasks",
         "List tasks",
-        "List tasks, one per line, oldest first. To read one use get_task, to get work claim_task. "
+        "List tasks, one per line, best first. To read one use get_task, to get work claim_task. "
         "Returns lines, and a cursor if cut. Errors: invalid_input.",
         {
-            "status": (LIST, "Any of queued claimed running review done failed cancelled; default all"),
+            "status": (LIST, "Any of queued claimed running review done failed cancelled; default unfinished"),
             "queue": (TEXT, "Default all"),
             "assignee": (TEXT, "Agent or none; default all"),
             "tags": (LIST, "Must have all; default any"),

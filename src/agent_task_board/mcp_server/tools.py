@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..board.queries import TaskPage
     from ..model import Receipt
     from ..service import Board
     from .definitions import Tool
@@ -168,11 +169,11 @@ class Tools:
         return self._under_lease(self.board.handoff, found, "handed_off", "to")
 
     def _list(self, found: Arguments) -> str:
-        found.pop("agent", None)
+        agent = found.pop("agent", None) or self._agent()
         limit = found.pop("limit", PAGE)
 
-        def pages(count: int) -> dict[str, Any]:
-            return self.board.list_tasks(limit=count, **found).to_dict()
+        def pages(count: int) -> TaskPage:
+            return self.board.list_tasks(limit=count, hide_finished=True, agent=agent, **found)
 
         attention = self.board.attention()
         return compact.task_list(pages, limit, attention, tokens=LIST_TOKENS, warnings=self.missing())

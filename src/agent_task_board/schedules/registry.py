@@ -152,7 +152,8 @@ def _schedule(row: Row) -> Schedule:
         "catch_up": row["catch_up"],
         "paused": row["paused_at"] is not None,
         "paused_at": row["paused_at"],
-        "next_at": row["next_at"],
+        # Planned before the pause, it is still created; the others are skipped until the schedule is resumed.
+        "next_at": None if row["paused_at"] and (row["next_at"] or "") > row["paused_at"] else row["next_at"],
         "last_at": row["last_at"],
         "made": row["made"],
         "created_by": row["created_by"],

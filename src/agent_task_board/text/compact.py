@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
+    from ..board.queries import TaskPage
     from ..errors import BoardError
-    from ..model import Attention, Event, Receipt, TaskDetails
+    from ..model import Attention, Event, EventPage, Receipt, TaskDetails
 
 VERSION = "atb1"
 TOKEN = 4
@@ -36,6 +37,8 @@ MORE = 60
 """The characters reserved for the line after a list, before it is known."""
 
 _BARE = re.compile(r"""[^\s"=,\\]+""")
+_CHANGES = ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
+"""Changes that the line of an event shows."""
 _FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 
 
@@ -148,7 +151,7 @@ def budget(value: int | None) -> int | None:
 
 
 def task_list(
-    pages: Callable[[int], Mapping[str, Any]],
+    pages: Callable[[int], TaskPage],
     limit: int,
     attention: Attention,
     *,
@@ -157,8 +160,9 @@ def task_list(
 ) -> str:
     """Return a list. ``pages`` returns the given number of tasks from its beginning, and the cursor of the next page.
 
-    With ``tokens``, as many tasks as fit are shown, at least one; the last line has the cursor for the rest. ``pages``
-    is called until its tasks fit, so that the cursor is that of the last task shown.
+    With ``tokens``, as many tasks as fit are shown, at least one. The last lines have the number of tasks that follow,
+    with the cursor for them, and that of the finished tasks that were left out. ``pages`` is called until its tasks
+    fit, so that the cursor is that of the last task shown.
 
     Raises:
         InvalidInput: ``limit`` or ``tokens`` is out of range.
@@ -166,7 +170,10 @@ def task_list(
 
     def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
         found = pages(count)
-        return found["tasks"], [f"+ more after={word(found['next'])}"] if found["next"] else []
+        tail = [f"+ more count={found.more} after={word(found.next)}"] if found.next else []
+        if found.hidden:
+            tail.append(f"+ finished count={found.hidden}")
+        return [task.to_dict() for task in found.tasks], tail
 
     inputs.integer(limit, "limit", 1, LIST_LIMIT)
     return _tasks("list", page, limit, attention, budget(tokens), warnings)
@@ -265,6 +272,21 @@ def commented(event: Event, *, warnings: Sequence[str] = ()) -> str:
     """Return the receipt of a comment."""
     pairs = _pairs([("id", event["task_id"]), ("seq", event["seq"])])
     return _document([f"{VERSION} commented", pairs, *notes(warnings)])
+
+
+def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
+    """Return events, one line each: number, instant, task, kind, actor, and what changed."""
+    names = endings(event["task_id"] for event in found["events"])
+    lines = [f"{VERSION} events {_pairs([('next', found['next'])])}", *notes(warnings)]
+    for event in found["events"]:
+        data = event["data"]
+        told = [f"event {event['seq']} {instant(event['at'])} {names[event['task_id']]}"]
+        told.append(f"{event['kind']} {word(event['actor'])}")
+        changed = (data.get("changes") or {}).items() if event["kind"] not in ("created", "imported") else ()
+        told += [f"{field}={word(change['to'])}" for field, change in changed if field in _CHANGES]
+        told += [f"{key}={quoted(data[key])}" for key in ("note", "text", "error") if data.get(key)]
+        lines.append(" ".join(told))
+    return _document(lines)
 
 
 def refusal(error: BoardError, *, warnings: Sequence[str] = ()) -> str:

@@ -9,6 +9,7 @@ import threading
 from .. import inputs
 from .._version import __version__
 from ..board.fields import as_arguments
+from ..board.queries import events_follow
 from ..errors import InvalidInput
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
@@ -173,8 +174,10 @@ _VARIES = ("Vary", "Accept")
 
 def list_tasks(call: Call) -> Response:
     """Return a page of tasks."""
+    shows_all = call.query.pop("all", False)
     if not call.wants_text():
-        return call.answer(call.board.list_tasks(**call.query).to_dict(), headers=[_VARIES])
+        page = call.board.list_tasks(**call.query)
+        return call.answer(page.to_dict(), page.warnings(), headers=[_VARIES])
     if call.query.pop("full", False):
         raise InvalidInput(
             "full: requires JSON", hint="For one whole task as compact text, use GET /api/tasks/ID.", field="full"
@@ -182,7 +185,7 @@ def list_tasks(call: Call) -> Response:
     tokens, limit = call.query.pop("budget", None), call.query.pop("limit", 100)
     attention = call.board.attention()
     text = compact.task_list(
-        lambda count: call.board.list_tasks(limit=count, **call.query).to_dict(),
+        lambda count: call.board.list_tasks(limit=count, hide_finished=not shows_all, **call.query),
         limit,
         attention,
         tokens=tokens,
@@ -206,7 +209,11 @@ def _plain(text: str) -> Response:
 def events(call: Call) -> Response:
     """Return events of one task or of the whole board."""
     task = call.id or call.query.pop("task", None)
-    return call.answer(call.board.events(task=task, **call.query))
+    found = call.board.events(task=task, **call.query)
+    more = 0
+    if "before" not in call.query and len(found["events"]) == call.query.get("limit", 100):
+        more = call.board.count_events(found["next"], task=task)
+    return call.answer(found, [events_follow(more)] if more else [])
 
 
 def agents(call: Call) -> Response:

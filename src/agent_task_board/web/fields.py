@@ -115,7 +115,7 @@ def _list_of(schema: Schema) -> Schema:
 
 
 QUERY: dict[str, tuple[Schema, str]] = {
-    "status": (_list_of({"enum": list(STATUSES)}), "has one of these statuses (repeatable)"),
+    "status": (_list_of({"enum": list(STATUSES)}), "has one of these statuses (repeatable, or `a,b`)"),
     "queue": (_text(inputs.NAME, minLength=1), "is in this queue"),
     "assignee": (_text(inputs.NAME, minLength=1), "is assigned to this agent; `none` for unassigned"),
     "claimed_by": (_text(inputs.NAME, minLength=1), "is or was last held by this agent"),
@@ -125,7 +125,11 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "overdue": (_FLAG, "is unfinished and past its deadline"),
     "archived": (_FLAG, "is archived; without it, archived tasks appear only with `search`"),
     "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),
-    "order": ({"enum": list(ORDERS)}, "sort order; default `age` (oldest first)"),
+    "order": (
+        {"enum": list(ORDERS)},
+        "sort order; default `work`: unfinished tasks first, those to claim next at the top",
+    ),
+    "all": (_FLAG, "with `Accept: text/plain`: include finished tasks, which it otherwise leaves out and counts"),
     "full": (_FLAG, "include `body`, `params`, `result` and `error`"),
     "limit": ({"type": "integer", "minimum": 1, "maximum": LIST_LIMIT}, "maximum number of entries; default 100"),
     "after": ({"type": "string"}, "the previous page's `next`"),

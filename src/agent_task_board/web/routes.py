@@ -148,7 +148,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/tasks", api.list_tasks, "List the tasks that match all parameters.", "tasks",
-        query="status queue assignee claimed_by tags ready blocked overdue archived search order full limit after "
+        query="status queue assignee claimed_by tags ready blocked overdue archived search all order full limit after "
         "budget",
     ),
     Route(
