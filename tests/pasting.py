@@ -13,7 +13,6 @@ import pty
 import re
 import select
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -26,11 +25,11 @@ from tests.test_documents import read
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHELLS = {
-    "bash": ("bash", "--noprofile", "--norc", "-i"),
-    "zsh": ("zsh", "-f", "-i"),
-    "dash": ("dash", "-i"),
-    "fish": ("fish", "--no-config", "-i"),
+SHELLS: dict[str, tuple[str, ...]] = {
+    "bash": ("--noprofile", "--norc", "-i"),
+    "zsh": ("-f", "-i"),
+    "dash": ("-i",),
+    "fish": ("--no-config", "-i", "-C", "function fish_prompt; echo '> '; end"),  # the usual prompt calls git
 }
 """The shells as their users have them, but for their own configuration: zsh without `interactive_comments`, and so on."""
 
@@ -83,18 +82,42 @@ class Call(NamedTuple):
     code: int
 
 
+def make_programs(place: Path) -> Path:
+    """Make the recorders, which desks share, and return their directory; those of a `.venv` lie in its own."""
+    for name in (*PROGRAMS, "sentinel"):
+        run = {"atb": f'case " $* " in *" --print data."*) echo {PRINTED} ;; esac', "mktemp": "echo ."}.get(name, ":")
+        make_recorder(place / name, name, run)
+    os.symlink(shutil.which("env") or "env", place / "env")
+    return place
+
+
+def make_recorder(path: Path, name: str, run: str) -> None:
+    """Make a program that runs a line of shell and records the call, under its name in documents."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = f'printf "%s\\037" "$PWD" "$ATB_AGENT" $code {name} "$@" >"$RECORDS/$$"'
+    path.write_text(f"#!/bin/sh\n{run}\ncode=$?\n{record}\nexit $code\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
 class Desk:
     """An empty directory, and a PATH of programs that record their calls. With ``real``, `atb` is the one under test."""
 
-    def __init__(self, place: Path, *, real: bool = False) -> None:
+    def __init__(self, place: Path, programs: Path, *, real: bool = False) -> None:
         self.directory = place / "empty"
         self.records = place / "records"
-        self.programs = place / "programs"
-        for made in (self.directory, self.records, self.programs, place / "home"):
+        for made in (self.directory, self.records, place / "home"):
             made.mkdir(parents=True)
+        path = str(programs)
+        if real:
+            make_recorder(place / "atb", "atb", f'"{sys.executable}" -m agent_task_board "$@"')
+            os.symlink(shutil.which("sleep") or "sleep", place / "sleep")
+            path = f"{place}:{path}"
+        else:
+            for link in (".venv", "lint"):
+                os.symlink(programs / link, self.directory / link)
         self.environ = {
             "HOME": str(place / "home"),
-            "PATH": str(self.programs),
+            "PATH": path,
             "TERM": "dumb",
             "LANG": "C.UTF-8",
             "USER": "maria",
@@ -102,91 +125,82 @@ class Desk:
             "RECORDS": str(self.records),
             **{name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ},
         }
-        for name in PROGRAMS:
-            self._program(self.directory / name if "/" in name else self.programs / name, name, real=real)
-        self._program(self.programs / "sentinel", "sentinel", real=False)
-        os.symlink(shutil.which("env") or "env", self.programs / "env")
-        if real:
-            os.unlink(self.programs / "sleep")
-            os.symlink(shutil.which("sleep") or "sleep", self.programs / "sleep")
-            shutil.rmtree(self.directory)
-            self.directory.mkdir()
 
-    def _program(self, path: Path, name: str, *, real: bool) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        run = {"atb": f'case " $* " in *" --print "*) echo {PRINTED} ;; esac', "mktemp": "echo ."}.get(name, ":")
-        if real and name == "atb":
-            run = f'"{sys.executable}" -m agent_task_board "$@"'
-        record = f'printf "%s\\037" "$PWD" "$ATB_AGENT" $code {name} "$@" >"$RECORDS/$$.part"'
-        visible = 'done=$(: >"$RECORDS/$$")'  # a program of its own for this would be the slowest part
-        path.write_text(f"#!/bin/sh\n{run}\ncode=$?\n{record}\n{visible}\nexit $code\n", encoding="utf-8")
-        path.chmod(0o755)
-
-    def calls(self) -> list[Call]:
-        """Return what was called since the last time, in the order in which it ended."""
-        done = []
-        for part in self.records.glob("*.part"):
-            directory, agent, code, *words = part.read_text(encoding="utf-8").split("\037")[:-1]
-            done.append((part.stat().st_mtime_ns, Call(directory, agent, tuple(words), int(code))))
-            part.unlink()
-            part.with_suffix("").unlink(missing_ok=True)
-        return [call for _, call in sorted(done)]
-
-    def passed_on(self, block: Block) -> tuple[list[Call], str]:
-        """Run a block as a script; return what it called, in no order, and what the shell complained of."""
-        done = subprocess.run(
-            ["bash", "-c", block.text],
-            cwd=self.directory,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
-        return sorted(self.calls()), done.stderr
+    def take(self) -> list[Call] | None:
+        """Return the calls up to the sentinel, in the order in which they ended; None if it has not been called yet."""
+        records = [(record.stat().st_mtime_ns, record) for record in self.records.iterdir()]
+        texts = [record.read_text(encoding="utf-8") for _, record in sorted(records)]
+        if not any(text.endswith("\037sentinel\037") for text in texts):
+            return None
+        for _, record in records:
+            record.unlink()
+        found = [text.replace(self.environ["HOME"], "~").split("\037")[:-1] for text in texts]
+        calls = [Call(directory, agent, tuple(words), int(code)) for directory, agent, code, *words in found]
+        return [call for call in calls if call.words != ("sentinel",)]
 
 
-class InteractiveShell:
-    """A shell at a terminal of its own."""
+class Shell:
+    """A shell that is given one block after the other: at a terminal of its own, or as a script."""
 
-    def __init__(self, shell: str, desk: Desk) -> None:
+    def __init__(self, shell: str, desk: Desk, *, interactive: bool = True) -> None:
         self._desk = desk
         self.transcript = ""
-        program = shutil.which(SHELLS[shell][0])
+        program = shutil.which(shell)
         assert program is not None
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:  # pragma: no cover (another process)
-            os.chdir(desk.directory)
-            os.execve(program, SHELLS[shell], {**desk.environ, "SHELL": program})  # noqa: S606
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))
+        words: tuple[str, ...] = (program, *SHELLS[shell]) if interactive else (program,)
+        self._input, terminal = pty.openpty()
+        if interactive:
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))
+            words = (sys.executable, "-I", "-S", "-c", AT_ITS_TERMINAL, *words)
+            self._process = subprocess.Popen(
+                words, cwd=desk.directory, env=desk.environ, stdin=terminal, stdout=terminal, stderr=terminal,
+                start_new_session=True,
+            )  # fmt: skip
+            self._output = self._input
+        else:
+            reading, self._script = os.pipe()
+            self._process = subprocess.Popen(
+                words, cwd=desk.directory, env=desk.environ, stdin=reading, stdout=subprocess.DEVNULL, stderr=terminal
+            )
+            os.close(reading)
+            self._output, self._input = self._input, self._script
+        os.close(terminal)
 
     def paste(self, block: Block) -> list[Call]:
-        """Paste a block; return its calls once the shell has come back for more."""
-        text = block.text.encode()
+        """Give the shell a block; return its calls once the shell has come back for more."""
+        text = block.text.encode() + b"sentinel\n"
         assert len(text) < LINE
-        calls = []
-        for part in (text, b"sentinel\n"):
-            os.write(self._terminal, part)
+        os.write(self._input, text)
         deadline = time.monotonic() + LIMIT
-        while not calls or calls[-1].words != ("sentinel",):
+        while (calls := self._desk.take()) is None:
             assert time.monotonic() < deadline, f"stuck after:\n{block.text}\n{self.transcript[-2_000:]}"
-            if select.select([self._terminal], [], [], 0.02)[0]:
+            if select.select([self._output], [], [], 0.01)[0]:
                 self._read()
-            if any(self._is_sentinel(part) for part in self._desk.records.glob("*.part")):
-                calls += self._desk.calls()
-        return calls[:-1]
-
-    def _is_sentinel(self, part: Path) -> bool:
-        return part.with_suffix("").exists() and part.read_text(encoding="utf-8").endswith("\037sentinel\037")
+        while select.select([self._output], [], [], 0)[0]:
+            self._read()
+        return calls
 
     def _read(self) -> None:
         try:
-            self.transcript += os.read(self._terminal, 65_536).decode("utf-8", "replace")
+            self.transcript += os.read(self._output, 65_536).decode("utf-8", "replace")
         except OSError as gone:
-            assert gone.errno == errno.EIO  # the shell has ended: the block closed the reader's terminal
-            raise AssertionError(f"the shell is gone:\n{self.transcript[-2_000:]}") from gone
+            assert gone.errno == errno.EIO
+            raise ClosedError(f"the shell has ended:\n{self.transcript[-2_000:]}") from gone
 
     def close(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-        os.close(self._terminal)
+        """End the shell."""
+        self._process.kill()
+        self._process.wait()
+        for descriptor in {self._input, self._output}:
+            os.close(descriptor)
+
+
+class ClosedError(AssertionError):
+    """A block has closed the reader's terminal."""
+
+
+AT_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
