@@ -31,7 +31,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "dash": ("-i",),
     "fish": ("--no-config", "-i", "-C", "function fish_prompt; echo '> '; end"),  # the usual prompt calls git
 }
-"""The shells as their users have them, but for their own configuration: zsh without `interactive_comments`, and so on."""
+"""The shells without a configuration of their user: zsh has no `interactive_comments` then, for example."""
 
 PROGRAMS = """
 atb claude curl gh git make mktemp pipx pytest python python3 sed sleep ssh uv xargs
@@ -100,7 +100,7 @@ def make_recorder(path: Path, name: str, run: str) -> None:
 
 
 class Desk:
-    """An empty directory, and a PATH of programs that record their calls. With ``real``, `atb` is the one under test."""
+    """An empty directory, and a PATH of programs that record their calls; with ``real``, `atb` also does its work."""
 
     def __init__(self, place: Path, programs: Path, *, real: bool = False) -> None:
         self.directory = place / "empty"
@@ -182,10 +182,14 @@ class Shell:
 
     def _read(self) -> None:
         try:
-            self.transcript += os.read(self._output, 65_536).decode("utf-8", "replace")
+            read = os.read(self._output, 65_536)
         except OSError as gone:
-            assert gone.errno == errno.EIO
-            raise ClosedError(f"the shell has ended:\n{self.transcript[-2_000:]}") from gone
+            if gone.errno != errno.EIO:
+                raise
+            read = b""
+        if not read:
+            raise ClosedError(f"the shell has ended:\n{self.transcript[-2_000:]}")
+        self.transcript += read.decode("utf-8", "replace")
 
     def close(self) -> None:
         """End the shell."""

@@ -89,7 +89,7 @@ def test_first_command_sets_up_from_nothing_and_ends_in_the_proof(clone: Path, m
         assert answer["data"]["attempts"]["completed"] >= 25
         assert {refusal["code"] for refusal in answer["data"]["refusals"]} == {"lease_lost"}
         story, _, proof = done.stderr.partition("\nProof, after ")
-        assert "is killed in the middle of" in story
+        assert "is killed while working on" in story
         for sentence in answer["data"]["proof"]:
             assert f"  - {sentence}\n" in proof
         shown = next(block for block in blocks("docs/tour.md", "text") if block.startswith("Proof"))
