@@ -56,7 +56,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(shell: str, to_paste: list[Block], place: Path, programs: Path) -> list[str]:
-    """Return the blocks that a shell at a terminal reads otherwise than a script does, and what the script complained of."""
+    """Return the blocks that a shell at a terminal reads otherwise than a script does, and its complaints."""
     script, terminal = Desk(place / "script", programs), Desk(place / "terminal", programs)
     expected, complaints = pasted(to_paste, "bash", script, interactive=False)
     found, shown = pasted(to_paste, shell, terminal)
