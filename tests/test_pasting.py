@@ -6,6 +6,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,6 +113,16 @@ def tours(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> dict[tupl
     def take(page: str, shell: str) -> Tour:
         desk = Desk(tmp_path_factory.mktemp("tour"), programs, real=True)
         to_paste = of_shell(shell, [block for block in blocks_to_paste(page) if is_for_the_board(block)])
+        if not any("atb init" in block.text for block in to_paste):
+            subprocess.run(
+                [str(desk.directory.parent / "atb"), "init"],
+                cwd=desk.directory,
+                env=desk.environ,
+                check=True,
+                capture_output=True,
+            )
+            for record in desk.records.iterdir():
+                record.unlink()
         return to_paste, *pasted(to_paste, shell, desk)
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
