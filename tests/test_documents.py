@@ -172,7 +172,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
             if after and after[0].startswith(">") and call and call[-1].isdigit():
                 call.pop()  # the 2 of "2>/dev/null"
             yield call
-        keyword = word in ("if", "do", "then", "else", "while", "until", "!", "$", "*")
+        keyword = word in ("if", "do", "then", "else", "while", "until", "env", "!", "$", "*")
         start = keyword or is_operator(word) or re.fullmatch(r"\w+=.*", word) is not None
 
 
@@ -188,7 +188,7 @@ def all_calls() -> list[tuple[str, list[str]]]:
     """Return every call of `atb` in the documents, in blocks of shell and between backticks."""
     found = []
     for path in DOCUMENTS:
-        lines = [line for code in blocks(path, "sh", "console", "crontab") for line in lines_of(code) if "atb" in line]
+        lines = [line for code in blocks(path, "sh", "bash", "crontab") for line in lines_of(code) if "atb" in line]
         spans = re.findall(r"`(atb [a-z-][^`]*)`", prose(path))
         found += [(path, call) for line in lines + spans for call in commands_in(line)]
     return found
@@ -225,7 +225,7 @@ def test_commands_are_found_wherever_a_shell_has_them() -> None:
     )
     assert list(commands_in(line)) == [["add", "a b", "--due", ""], ["tick"], ["list"]]
     assert list(commands_in("echo atb is no call")) == []
-    assert {path for path, _ in all_calls()} >= {"README.md", "AGENTS.md", "docs/cli.md", "docs/import.md"}
+    assert {path for path, _ in all_calls()} >= {"README.md", "docs/agents.md", "docs/cli.md", "docs/tour.md"}
     with pytest.raises(BoardError):
         parses(["claim", "--agnet", "ada"])
 
@@ -249,6 +249,14 @@ def test_links_between_documents_lead_somewhere() -> None:
                 assert anchor in slugs(str(target.resolve().relative_to(ROOT))), (path, link)
             followed += 1
     assert followed > 20
+
+
+def test_blocks_say_whether_they_are_for_pasting() -> None:
+    """What is marked `sh` is pasted by test_pasting.py; a prompt cannot be pasted, so there are no transcripts."""
+    others = {"abnf", "bash", "crontab", "ini", "json", "python", "text", "toml", "xml"}
+    for path in DOCUMENTS:
+        marks = set(re.findall(r"^```(\w*)\n.*?^```$", read(path), re.MULTILINE | re.DOTALL))
+        assert marks <= {"sh", *others, *([""] if path == "docs/cli.md" else [])}, path
 
 
 def test_readme_leads_to_every_document() -> None:
@@ -336,9 +344,8 @@ def test_lifecycle_names_the_fields_that_the_fold_gives() -> None:
     assert set(re.findall(r"`(\w+)`", fold)) == set(history.TRACKED)
 
 
-@pytest.mark.parametrize("path", ["README.md", "AGENTS.md"])
-def test_table_of_exit_codes_is_that_of_the_program(path: str) -> None:
-    told = re.findall(r"^\| (\d) \| `(\w+)` \|", read(path), re.MULTILINE)
+def test_table_of_exit_codes_is_that_of_the_program() -> None:
+    told = re.findall(r"^\| (\d) \| `(\w+)` \|", read("docs/agents.md"), re.MULTILINE)
     assert told == [(str(refusal.exit_code), refusal.code) for refusal in errors.REFUSALS]
 
 

@@ -79,6 +79,8 @@ Messages for people go to standard error. Branch on the exit code or on `error.c
   with `-`.
 - Options cannot be abbreviated.
 
+In the examples, `9F3K2A` and `7QW2ZX` stand for task ids, and `$TOKEN` for a lease token.
+
 ## Environment
 
 | variable | meaning |

@@ -57,12 +57,12 @@ COMMANDS = {
         _tick,
         no_arguments,
         "Run time-based maintenance.",
-        "Run it every minute from cron; the second example is a line for a crontab. It ends expired leases,\n"
+        "Run it every minute from cron; docs/schedules.md has the line. It ends expired leases,\n"
         "promotes delayed tasks, creates the tasks of schedules that are due, delivers pending hook\n"
         "notifications, and archives old tasks if `archive_after` is set. It works in small transactions, and\n"
         "several ticks can run at the same time. `data` is {expired, created, delivered, catchup_pending}:\n"
         "three counts, and whether the next tick has more occurrences to catch up on.",
-        ("atb tick", "* * * * * atb --data-dir /srv/board tick --quiet"),
+        ("atb tick", "atb tick --quiet"),
     ),
     "doctor": Command(
         _doctor,
