@@ -410,7 +410,7 @@ def test_what_cannot_be_is_said_at_its_field_by_the_page_or_by_the_server(server
     assert server.board.list_tasks().tasks == []
 
 
-def test_a_circle_is_refused_in_the_form(server: InThread, visit: Visit) -> None:
+def test_a_cycle_is_refused_in_the_form(server: InThread, visit: Visit) -> None:
     visit.allow("status of 409")
     first = server.board.add("first").task
     server.board.add("second", depends_on=[first.id])
@@ -420,7 +420,7 @@ def test_a_circle_is_refused_in_the_form(server: InThread, visit: Visit) -> None
     dialog.get_by_label("Depends on").press_sequentially("second")
     dialog.get_by_label("Depends on").press("Enter")
     press_button(dialog, "Save")
-    expect(dialog.locator("atb-task-form").get_by_role("alert").filter(visible=True)).to_contain_text("circle")
+    expect(dialog.locator("atb-task-form").get_by_role("alert").filter(visible=True)).to_contain_text("cycle")
     expect(dialog.get_by_role("button", name="Remove dependency second")).to_be_visible()
     assert server.board.show(first.id)["task"]["blocked_by"] == []
 

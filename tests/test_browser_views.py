@@ -107,7 +107,7 @@ def test_a_task_has_an_address_and_back_and_forward_work(sample: Sample, visit: 
 
     visit.allow("status of 404")
     go(page, "/?task=01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    expect(page.get_by_role("dialog").get_by_role("alert").filter(visible=True)).to_contain_text("no task")
+    expect(page.get_by_role("dialog").get_by_role("alert").filter(visible=True)).to_contain_text("no such task")
 
 
 # Keyboard and focus

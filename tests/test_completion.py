@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from agent_task_board.board import candidates
+from agent_task_board.board.core import Core
 from agent_task_board.cli import completion, find
 from agent_task_board.cli.registry import MODULES
 from agent_task_board.cli.terminal import SHELLS
@@ -270,7 +271,7 @@ def asked(terminal: Terminal, *words: str) -> tuple[str, list[tuple[str, str]], 
         (("nonsense", ""), []),
         (("list", "--nonsense", ""), []),
         (("list", "--ready", "--read"), []),
-        (("list", "--tag", "bug", "--ta"), ["--tag"]),
+        (("list", "--tag", "bug", "--ta"), ["--tag", "--tail"]),
         (("add", "--", "--tag", ""), []),
     ],
 )
@@ -292,13 +293,13 @@ def test_command_is_offered_the_tasks_that_it_is_for(board: Board, terminal: Ter
     offered = {name for name in MODULES if held.id[-6:] in {word for word, _ in asked(terminal, name, "")[1]}}
     everywhere = {"show", "comment"}
     expected = {
-        "queued": {"claim", "update", "reassign", "cancel"},
-        "claimed": {*"resume heartbeat complete fail release handoff update reassign cancel".split()},
-        "running": {*"resume heartbeat complete fail release handoff update reassign cancel".split()},
-        "review": {"approve", "reject", "update", "reassign", "cancel"},
-        "done": set(),
-        "failed": {"retry"},
-        "cancelled": {"retry"},
+        "queued": {"claim", "done", "update", "edit", "reassign", "cancel"},
+        "claimed": {*"resume heartbeat complete fail release handoff update edit reassign cancel".split()},
+        "running": {*"resume heartbeat complete fail release handoff update edit reassign cancel".split()},
+        "review": {"approve", "reject", "update", "edit", "reassign", "cancel"},
+        "done": {"archive"},
+        "failed": {"retry", "archive"},
+        "cancelled": {"retry", "archive"},
     }[status]
     assert offered - {"reassign"} == (everywhere | expected) - {"reassign"}
 
@@ -319,8 +320,9 @@ def test_archived_tasks_are_offered_to_bring_them_back(board: Board, terminal: T
 
 
 def test_task_is_offered_under_a_name_that_means_no_other(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    board.create()
     ids = iter(["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BRZ3NDEKTSV4RRFFQ69G5FAV", "01CRZ3NDEKTSV4RRFFQ69G7FAV"])
-    monkeypatch.setattr(type(board), "new_id", staticmethod(lambda: next(ids)))
+    monkeypatch.setattr(Core, "new_id", staticmethod(lambda: next(ids)))
     first, second, third = (board.add(title).task.id for title in ("one", "two", "three"))
     assert {one.name for one in candidates.tasks(board, "")} == {first, second, "9G7FAV"}
     assert [one.name for one in candidates.tasks(board, "9g7")] == ["9G7FAV"]

@@ -173,7 +173,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
                 call.pop()  # the 2 of "2>/dev/null"
             yield call
         keyword = word in ("if", "do", "then", "else", "while", "until", "env", "!", "$", "*")
-        start = keyword or is_operator(word) or re.fullmatch(r"\w+=.*", word) is not None
+        start = keyword or (is_operator(word) and word not in (">", ">>")) or re.fullmatch(r"\w+=.*", word) is not None
 
 
 def is_operator(word: str) -> bool:
@@ -253,7 +253,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 def test_blocks_say_whether_they_are_for_pasting() -> None:
     """What is marked `sh` is pasted by test_pasting.py; a prompt cannot be pasted, so there are no transcripts."""
-    others = {"abnf", "bash", "crontab", "ini", "json", "python", "text", "toml", "xml"}
+    others = {"abnf", "bash", "crontab", "fish", "ini", "json", "python", "text", "toml", "xml", "zsh"}
     for path in DOCUMENTS:
         marks = set(re.findall(r"^```(\w*)\n.*?^```$", read(path), re.MULTILINE | re.DOTALL))
         assert marks <= {"sh", *others, *([""] if path == "docs/cli.md" else [])}, path

@@ -61,7 +61,7 @@ def test_completed_task_is_done_and_remembers_who_did_it(board: Board, clock: Cl
     board.heartbeat(held.id, held.token, progress=90)
     clock.advance(minutes=3)
     task = board.complete(held.id, held.token, result=[1, {"a": None}], artifacts=["out/a.txt", "b"], note="ok").task
-    assert (task.status, task.claimed_by, task.progress) == ("done", "ada", 90)
+    assert (task.status, task.claimed_by, task.progress) == ("done", "ada", 100)
     assert task.finished_at == "2026-11-30T00:56:20.000+00:00"
     assert task.claimed_at == "2026-11-30T00:53:20.000+00:00"
     assert task.result == [1, {"a": None}]

@@ -57,6 +57,7 @@ POST /api/tasks/{id}/claim
 POST /api/tasks/{id}/resume
 POST /api/tasks/{id}/heartbeat
 POST /api/tasks/{id}/complete
+POST /api/tasks/{id}/done
 POST /api/tasks/{id}/fail
 POST /api/tasks/{id}/release
 POST /api/tasks/{id}/handoff
@@ -794,7 +795,7 @@ def test_what_is_for_people_is_refused_to_agents(api: Client, server: InThread, 
     for who in ({"agent": "bob"}, {"agent": "bob", "actor": "maria"}, {"actor": "ada"}, {"actor": "ADA"}):
         answer = api.fetch("POST", path, {"note": "x", **who})
         assert (answer.status, answer.code) == (403, "not_permitted")
-        assert f"atb {verb} {held.id}" in answer.envelope["error"]["hint"]
+        assert "a person" in answer.envelope["error"]["hint"]
     assert everything(server.board) == before
     api.data("POST", path, {"note": "x"})
     assert history(api, held.id)[-1]["actor_kind"] == "human"

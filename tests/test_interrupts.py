@@ -77,8 +77,8 @@ import sys
 from agent_task_board.storage.turnstile import Turnstile
 from agent_task_board.__main__ import run
 enter = Turnstile.enter
-def tell(self):
-    enter(self)
+def tell(self, *given):
+    enter(self, *given)
     sys.stderr.write("next is the lock")
     sys.stderr.flush()
 Turnstile.enter = tell

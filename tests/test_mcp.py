@@ -172,10 +172,10 @@ def test_long_list_is_cut_and_goes_on_after_its_cursor(ada: Sdk, board: Board) -
         assert len(text) <= definitions.LIST_TOKENS * 4
         *rows, last = text.splitlines()[2:]
         seen += rows
-        if not last.startswith("+ more after="):
+        if not last.startswith("+ more "):
             seen.append(last)
             break
-        after = {"after": last.partition("=")[2]}
+        after = {"after": last.partition(" after=")[2]}
     assert [row.split('"')[1].split()[1] for row in seen] == [str(number) for number in range(150)]
     board.import_tasks([{"title": "Huge", "body": "y" * 150_000}])
     huge = board.list_tasks(search="Huge").tasks[0].id
@@ -203,7 +203,7 @@ def test_every_refusal_has_the_code_of_every_surface(ada: Sdk, board: Board, pla
         assert lost.line("details")["actual"]["claimed_by"] == "bob"
     with board.database.write():
         busy = ada.refused("busy", "create_task", title="Not now")
-    assert "again" in busy.line("hint")
+    assert "Repeat" in busy.line("hint")
     board.cancel(id_)
     ada.refused("conflict", "cancel_task", task_id=id_, confirm=True)
     unknown = ada.refused("invalid_input", "clam_task")

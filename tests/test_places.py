@@ -363,7 +363,7 @@ def as_user(terminal: Terminal, *words: str) -> Any:
     All modules are loaded before: the user may not be able to enter where Python is installed.
     """
     code = (
-        "import os, sys, tomllib, pkgutil, importlib, agent_task_board as package;"
+        "import encodings.utf_8_sig, os, sys, tomllib, pkgutil, importlib, agent_task_board as package;"
         "[importlib.import_module(found.name) for found in pkgutil.walk_packages(package.__path__, 'agent_task_board.')"
         " if not found.name.endswith('__main__')];"
         "from agent_task_board.cli import main;"

@@ -408,7 +408,7 @@ def test_words_that_do_not_go_together_are_refused(terminal: Terminal, words: li
 
 
 def test_only_add_makes_a_board(terminal: Terminal) -> None:
-    assert terminal.data("schedule", "list") == {"schedules": []}
+    terminal.refused("not_found", "schedule", "list")
     for action in ("show", "pause", "resume", "remove", "preview"):
         terminal.refused("not_found", "schedule", action, "nightly")
     assert terminal.files() == set()

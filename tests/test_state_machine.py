@@ -473,7 +473,7 @@ class BoardBesideModel(RuleBasedStateMachine):
         self.show_tells_all_about_the_task_touched_last()
 
     def every_task_equals_the_model(self) -> None:
-        listed = [task.to_dict() for task in self.board.list_tasks(full=True).tasks]
+        listed = [task.to_dict() for task in self.board.list_tasks(full=True, order="age").tasks]
         assert [row["id"] for row in listed] == [task.id for task in self.model.tasks]
         for task, row in zip(self.model.tasks, listed, strict=True):
             _same(self.expected[task.id], row)

@@ -892,10 +892,10 @@ def test_the_sweep_takes_dead_leases_and_delayed_tasks_from_their_indexes(
 
 
 def test_a_list_follows_the_table_without_sorting(plan: Callable[..., list[str]]) -> None:
-    lines = plan(lambda board: board.list_tasks(), text="FROM task")
+    lines = plan(lambda board: board.list_tasks(order="age"), text="FROM task")
     assert without_dependencies(lines)[0] == "SCAN task USING INDEX task_kept"  # LIMIT ends it
     assert "USE TEMP B-TREE FOR ORDER BY" not in without_dependencies(lines)
-    lines = plan(lambda board: board.list_tasks(after="age~1~1"), text="FROM task")
+    lines = plan(lambda board: board.list_tasks(order="age", after="age~1~1"), text="FROM task")
     assert without_dependencies(lines)[0] == "SEARCH task USING INDEX task_kept (seq>?)"
     assert "USE TEMP B-TREE FOR ORDER BY" not in without_dependencies(lines)
 

@@ -93,7 +93,10 @@ class Board(Claiming, Queries):
             )
             try:
                 with trial:
-                    verb(trial)
+                    done = verb(trial)
+                # Another process created the board in the meantime, and the verb wrote to that one.
+                self.has_pending_hooks |= trial.has_pending_hooks
+                return done
             except NotFound as refusal:
                 if "path" not in refusal.details:
                     raise

@@ -43,6 +43,7 @@ MEANT: dict[str, Sequence[str]] = {
     **dict.fromkeys(("claim", "done"), ("queued",)),
     "answer": ("waiting",),
     "retry": ("failed", "cancelled"),
+    "archive": FINAL,
 }
 """The statuses of the tasks that a command is for; all, if it is not here."""
 
