@@ -86,10 +86,9 @@ _BANDS = (
     _Band(("queued",), IS_PROMOTED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before <= :now", **_BEST_FIRST),
     _Band(("queued",), IS_BLOCKED, f"{IS_WAITING} AND open_dependencies = 0 AND not_before > :now", **_BEST_FIRST),
     _Band(
-        ("claimed", "running", "review", "waiting"),
+        ("claimed", "running", "review"),
         IS_LEASED,
         "status = 'review'",
-        f"status = 'waiting' AND {IS_UNFINISHED}",
         **_BEST_FIRST,
     ),
     _Band(

@@ -33,7 +33,7 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
     hint = None
     if row["status"] in FINAL:
         hint = "The task is finished; nothing is left to do on it. Claim another one."
-    elif row["status"] in ("review", "waiting"):
+    elif row["status"] == "review":
         hint = "The task waits for a person. Stop working on it, and claim another one."
     return LeaseLost(f"task {row['id']} is not held with this token: {state}", hint=hint, actual=actual(row))
 

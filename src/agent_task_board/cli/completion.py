@@ -37,11 +37,10 @@ TITLE = 60
 HELD = ("claimed", "running")
 UNFINISHED = tuple(status for status in STATUSES if status not in FINAL)
 MEANT: dict[str, Sequence[str]] = {
-    **dict.fromkeys(("resume", "heartbeat", "complete", "fail", "release", "handoff", "ask"), HELD),
+    **dict.fromkeys(("resume", "heartbeat", "complete", "fail", "release", "handoff"), HELD),
     **dict.fromkeys(("approve", "reject"), ("review",)),
     **dict.fromkeys(("update", "edit", "cancel", "reassign"), UNFINISHED),
     **dict.fromkeys(("claim", "done"), ("queued",)),
-    "answer": ("waiting",),
     "retry": ("failed", "cancelled"),
     "archive": FINAL,
 }

@@ -195,8 +195,7 @@ def _home(data: dict[str, Any]) -> list[str]:
     counts = data["by_status"]
     at_work = counts["claimed"] + counts["running"]
     words = [f"{data['ready']} ready", f"{data['blocked']} blocked", f"{at_work} in progress"]
-    words += [f"{count} {status}" for status, count in counts.items() if status in ("review", "waiting") and count]
-    words += [f"{counts[status]} {status}" for status in ("done", "failed", "cancelled") if counts[status]]
+    words += [f"{counts[status]} {status}" for status in ("review", "done", "failed", "cancelled") if counts[status]]
     lines = [f"board {one_line(data['path'])}", ", ".join(words)]
     if data["lease_expired"]:
         lines.append(f"{data['lease_expired']} with an expired lease: the next claim or `atb tick` requeues them")
