@@ -101,7 +101,7 @@ def test_name_that_a_shell_would_execute_is_inserted_as_text(terminal: Terminal,
 def test_tasks_are_listed_with_their_titles_and_none_is_executed(terminal: Terminal, name: str) -> None:
     ids = [terminal.add(f"{NASTY} {number}") for number in range(2)]
     with prompt(terminal, name) as found:
-        found.type("atb show \t\t")
+        found.type("atb show \t\t\t")  # the first may only insert what the two endings begin with
         for number, id_ in enumerate(ids):
             found.until(id_[-6:])
             found.until(f"queued: {NASTY} {number}")
