@@ -217,7 +217,7 @@ def public(tree: ast.AST) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef 
     """Yield the public classes, functions and methods of a module."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name.startswith("_"):
+            if node.name.startswith("_") or any(ast.unparse(one) == "overload" for one in node.decorator_list):
                 continue
             yield node.name, node
             if isinstance(node, ast.ClassDef):

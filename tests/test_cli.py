@@ -181,7 +181,6 @@ def test_word_like_no_other_still_gets_a_hint(terminal: Terminal) -> None:
     "words",
     [
         *([command] for command in "why run".split()),
-        ["claim", "--agent", "ada", "--wait", "5s"],
         ["claim", "--agent", "ada", "--wait"],
         ["waiting"],
     ],

@@ -300,7 +300,7 @@ def test_lifecycle_defines_the_words_of_the_glossary() -> None:
 def test_lifecycle_has_every_verb_of_the_board() -> None:
     table = read("docs/lifecycle.md").partition("## Transitions")[2].partition("\n## ")[0]
     others = """
-    list show events agents stats watch completion prime setup tick config demo serve mcp
+    list show events agents stats watch wait completion prime setup tick config demo serve mcp
     schedule hooks backup restore doctor export import edit init where
     """
     verbs = set(MODULES) - {*others.split()}

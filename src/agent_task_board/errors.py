@@ -97,7 +97,7 @@ class Unusable(BoardError):
 
 
 class Empty(BoardError):
-    """No task is ready; only `claim --fail-empty` is refused with this code."""
+    """No task is ready: `claim --fail-empty`, and a wait that ran out or can no longer succeed."""
 
     code = "empty"
     exit_code = 9

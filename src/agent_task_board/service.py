@@ -3,8 +3,9 @@
 ``Board`` combines these parts; no other module knows all of them:
 
 ====================  ==============================================================================================
-``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``adding`` (add,
-                      add_lines), ``direct`` (done), ``editing`` (update, reassign, retry, cancel, comment),
+``board/``            ``claiming`` (claim, resume, heartbeat, complete, fail, release, handoff), ``waiting`` (wait,
+                      wait_for_person, and claims that wait), ``keeping`` (claims that keep their lease), ``adding``
+                      (add, add_lines), ``direct`` (done), ``editing`` (update, reassign, retry, cancel, comment),
                       ``review`` (approve, reject),
                       ``queries`` (list_tasks, show, events, revision), ``stats`` (agents, stats), ``attention``,
                       ``snapshot``, ``archive`` (archive, unarchive)
@@ -24,19 +25,21 @@ from __future__ import annotations
 
 from .board.claiming import Claiming
 from .board.queries import Queries
-from .errors import NotFound
+from .errors import Empty, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
     from datetime import datetime
-    from typing import Any, BinaryIO, TypeVar
+    from typing import Any, BinaryIO, Literal, TypeVar, overload
 
     from .board.core import Core
+    from .board.keeping import Held
     from .board.snapshot import Snapshot
+    from .board.waiting import Waited
     from .identity import Actor
-    from .model import AgentSummary, Attention, Event, Receipt, Schedule, Stats, Task
+    from .model import AgentSummary, Attention, Event, Grant, Receipt, Schedule, Stats, Task
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
@@ -101,6 +104,107 @@ class Board(Claiming, Queries):
                 if "path" not in refusal.details:
                     raise
         return verb(self)
+
+    # Claims
+
+    if TYPE_CHECKING:
+
+        @overload
+        def claim(
+            self,
+            agent: str,
+            *,
+            task: str | None = None,
+            queues: Sequence[str] = (),
+            tags: Sequence[str] = (),
+            lease: str | float | None = None,
+            if_status: str | None = None,
+            if_version: int | None = None,
+            comment: str | None = None,
+            request_id: str | None = None,
+            actor: Actor | None = None,
+            wait: str | float | None = None,
+            until_idle: bool = False,
+            keep: Literal[False] = False,
+        ) -> Grant | None: ...
+
+        @overload
+        def claim(
+            self,
+            agent: str,
+            *,
+            task: str | None = None,
+            queues: Sequence[str] = (),
+            tags: Sequence[str] = (),
+            lease: str | float | None = None,
+            if_status: str | None = None,
+            if_version: int | None = None,
+            comment: str | None = None,
+            request_id: str | None = None,
+            actor: Actor | None = None,
+            wait: str | float | None = None,
+            until_idle: bool = False,
+            keep: Literal[True],
+        ) -> Held: ...
+
+    def claim(
+        self,
+        agent: str,
+        *,
+        wait: str | float | None = None,
+        until_idle: bool = False,
+        keep: bool = False,
+        **arguments: Any,
+    ) -> Grant | Held | None:
+        """Claim one task as ``Claiming.claim`` does, and wait for one or keep its lease if asked to.
+
+        Args:
+            agent: who claims.
+            wait: wait this long for a task that is ready: seconds or a duration, at most 7 days.
+            until_idle: wait, but only while a task is held or delayed: otherwise nothing can become ready by itself.
+            keep: return a ``Held``: a context manager in which a thread renews the lease, and which ends the attempt.
+            arguments: those of ``Claiming.claim``.
+
+        Raises:
+            Empty: with ``keep``, nothing is ready.
+        """
+        if wait is None and not until_idle:
+            grant = super().claim(agent, **arguments)
+        else:
+            from .board import waiting
+
+            limit = waiting.to_seconds(wait)
+            grant = waiting.claim(self, agent, seconds=limit, until_idle=until_idle, **arguments)
+        if not keep:
+            return grant
+        if grant is None:
+            filters = {name: arguments[name] for name in ("queues", "tags") if name in arguments}
+            raise Empty(" ".join(self.nothing_ready(agent, **filters)) or "nothing is ready")
+        from .board.keeping import Held
+
+        return Held(self, grant)
+
+    def wait(
+        self, tasks: Sequence[str], statuses: Sequence[str] = (), *, every: bool = True, wait: str | float | None = None
+    ) -> Waited:
+        """Wait until tasks have one of some statuses: every one of them, or with ``every`` false, at least one.
+
+        Without ``statuses``: until nobody has them any more and they are not queued either. ``wait`` is in seconds or a
+        duration of at most 7 days; without it, there is no limit. The wait ends early when the tasks can no longer get
+        there, because they are finished otherwise.
+
+        Raises:
+            NotFound: no such task.
+        """
+        from .board import waiting
+
+        return waiting.wait(self, tasks, statuses, every=every, seconds=waiting.to_seconds(wait))
+
+    def wait_for_person(self, *, wait: str | float | None = None) -> Attention | None:
+        """Wait until something needs a person; return what ``attention`` does, or ``None`` if the time is over."""
+        from .board import waiting
+
+        return waiting.wait_for_person(self, seconds=waiting.to_seconds(wait))
 
     # Tasks
 

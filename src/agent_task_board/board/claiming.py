@@ -382,10 +382,10 @@ def _claim_best(
         within += f" AND {HAS_TAGS}"
         values["tags"] = inputs.json_text(list(tags), "tags")
     sweep(tx, first=f"{IS_CLAIMABLE_BY} AND {within}", values=values)
-    return grant(core, tx, _best(queues, HAS_TAGS if tags else "1"), values, length, by)
+    return grant(core, tx, best_ready(queues, HAS_TAGS if tags else "1"), values, length, by)
 
 
-def _best(queues: Sequence[str], tagged: str) -> str:
+def best_ready(queues: Sequence[str], tagged: str) -> str:
     """Return SQL that selects the best ready task of some queues.
 
     Each combination of queue and assignee reads the first row of an index, so that tasks of other agents and of other

@@ -46,6 +46,8 @@ def _claim_arguments(parser: Parser) -> None:
     parser.flag(
         "--fail-empty", "if nothing is ready, exit with 9; without this flag, `data` is null and the exit code is 0"
     )
+    parser.option("--wait", "LENGTH", "wait this long for a task that is ready, at most 7d; then exit with 9")
+    parser.flag("--until-idle", "wait, but only while a task is held or delayed; then exit with 9")
     parser.option("--if-status", "STATUS", "claim ID only if the task has this status")
     parser.option(
         "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same claim"
@@ -66,11 +68,13 @@ def _claim(call: Call) -> Reply:
         comment=args.comment,
         request_id=args.request_id,
         actor=call.actor(),
+        wait=args.wait,
+        until_idle=args.until_idle,
     )
     if receipt is not None:
         return receipt_reply(call, receipt, "claimed")
-    reasons = call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
-    if args.fail_empty:
+    reasons = [] if args.id else call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
+    if args.fail_empty or args.wait is not None or args.until_idle:
         call.warn(*reasons)
         raise Empty("nothing is ready")
     return _nothing_ready(reasons)
@@ -188,12 +192,15 @@ COMMANDS = {
         "task. Send `fence` to resources outside the board, so that they can refuse a stale holder. The lease\n"
         "ends at `expires_at`. The best task is the one with the highest priority, then the oldest. If\n"
         "nothing is ready, `data` is null and `warnings` say why. If the task ID is not ready, the claim is\n"
-        "refused with `conflict` (exit 4), which names its state and holder: choose another task.",
+        "refused with `conflict` (exit 4), which names its state and holder: choose another task.\n"
+        "With --wait the call returns as soon as it has a task. It holds no lock and no connection to a server\n"
+        "meanwhile. If the time is over, or with --until-idle nothing can become ready by itself, it is\n"
+        "refused with `empty` (exit 9).",
         (
             "atb claim --agent ada",
             "atb claim --agent ada --queue docs --queue default --lease 30m",
             "atb claim 9F3K2A --agent ada --if-status queued",
-            "atb claim --agent ada --fail-empty || sleep 30",
+            "atb claim --agent ada --wait 10m",
         ),
     ),
     "resume": Command(

@@ -90,9 +90,18 @@ def _tasks(data: dict[str, Any]) -> list[str]:
     ]
     heads = ("ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     lines = table(heads, rows, status="STATUS")
-    if data["next"]:
+    if data.get("next"):
         lines.append(f"more: --after {data['next']}")
     return lines
+
+
+def _needs(data: dict[str, Any]) -> list[str]:
+    rows = [
+        (reason, found["count"], ", ".join(one[-6:] for one in found["ids"]))
+        for reason, found in data["needs_you"].items()
+        if found["count"]
+    ]
+    return table(("NEEDS YOU", "TASKS", "FIRST"), rows)
 
 
 def _facts_of(task: dict[str, Any], zone: str) -> list[tuple[str, str]]:
@@ -380,6 +389,7 @@ _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "demo": _demo,
     "doctor": _doctor,
     "facts": _facts,
+    "needs": _needs,
     "setup": _setup,
     "stats": _stats,
     "tasks": _tasks,

@@ -9,6 +9,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "done", "update", "edit", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
+    "Wait": ("waiting", ("wait",)),
     "Project": ("project", ("init", "where")),
     "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),

@@ -197,6 +197,11 @@ class Database:
         self.busy_timeout = busy_timeout
         self.before_migration = before_migration
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether this object never writes."""
+        return self._read_only
+
     def exists(self) -> bool:
         """Return whether there is a board file; an empty file does not count."""
         found = self.stat()

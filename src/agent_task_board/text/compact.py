@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..board.queries import TaskPage
     from ..errors import BoardError
-    from ..model import Attention, Event, EventPage, Receipt, TaskDetails
+    from ..model import Attention, Event, EventPage, Receipt, Task, TaskDetails
 
 VERSION = "atb1"
 TOKEN = 4
@@ -177,6 +177,15 @@ def task_list(
 
     inputs.integer(limit, "limit", 1, LIST_LIMIT)
     return _tasks("list", page, limit, attention, budget(tokens), warnings)
+
+
+def tasks(head: str, found: Sequence[Task], attention: Attention, *, warnings: Sequence[str] = ()) -> str:
+    """Return some tasks, one per line, under a head."""
+
+    def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+        return [task.to_dict() for task in found[:count]], []
+
+    return _tasks(head, page, max(1, len(found)), attention, None, warnings)
 
 
 def board(

@@ -1,0 +1,81 @@
+"""The command that waits for tasks or for what needs a person."""
+
+from __future__ import annotations
+
+from ..errors import Empty, InvalidInput
+from .command import Call, Command, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..model import Attention, Task
+    from .parsing import Parser
+
+LONGEST = "7d"
+"""How long a wait without a limit lasts."""
+
+
+def _wait_arguments(parser: Parser) -> None:
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the tasks to wait for: ids, or their ends or beginnings")
+    parser.repeated(
+        "--for",
+        "STATUS",
+        "wait for this status, or for one of several: done,failed (default: done, review, failed or cancelled); "
+        "needs-you: until something needs a person",
+    )
+    parser.flag("--any", "wait until one of the tasks is there")
+    parser.flag("--all", "wait until all of the tasks are there (default)")
+    parser.option("--timeout", "LENGTH", f"wait this long at most (default: {LONGEST})")
+
+
+def _wait(call: Call) -> Reply:
+    from ..board import waiting
+
+    args = call.args
+    if args.any and args.all:
+        raise InvalidInput("any: pass --any or --all, not both", field="any")
+    statuses = [status.strip() for given in getattr(args, "for") for status in given.split(",") if status.strip()]
+    limit = waiting.to_seconds(LONGEST if args.timeout is None else args.timeout, "timeout")
+    if waiting.NEEDS_YOU in statuses:
+        if args.ids or len(statuses) > 1:
+            raise InvalidInput(f"for: {waiting.NEEDS_YOU} cannot be combined with statuses or tasks", field="for")
+        needs = call.board.wait_for_person(wait=limit)
+        if needs is None:
+            raise Empty("the time is over: nothing needs a person")
+        return Reply({"needs_you": needs}, page="needs", compact=_in_brief("needs-you", [], needs))
+    waited = call.board.wait(args.ids, statuses, every=not args.any, wait=limit)
+    if not waited.met:
+        states = "; ".join(f"task {task.id} is {task.status}" for task in waited.tasks[:3])
+        raise Empty(
+            waited.reason or f"the time is over: {states}",
+            hint=None if waited.reason is None else "A longer wait does not help.",
+            tasks=[{"id": task.id, "status": task.status} for task in waited.tasks],
+        )
+    return Reply(waited.to_dict(), page="tasks", compact=_in_brief("wait", waited.tasks, call.board.attention()))
+
+
+def _in_brief(head: str, tasks: Sequence[Task], attention: Attention) -> Callable[[list[str]], str]:
+    def in_brief(warnings: list[str]) -> str:
+        from ..text import compact
+
+        return compact.tasks(head, tasks, attention, warnings=warnings)
+
+    return in_brief
+
+
+COMMANDS = {
+    "wait": Command(
+        _wait,
+        _wait_arguments,
+        "Wait until tasks reach a status, or until something needs a person.",
+        "`data` is {tasks, met}, the tasks as they are now, or with --for needs-you {needs_you}: what needs a\n"
+        "person, by reason. The wait costs next to nothing, and holds no lock. If the time is over, or the tasks\n"
+        "can no longer get there, it is refused with `empty` (exit 9); `details.tasks` has their states.",
+        (
+            "atb wait 9F3K2A 7QX1ZB --for done --timeout 30m",
+            "atb wait 9F3K2A 7QX1ZB --any",
+            "atb wait --for needs-you --timeout 1h",
+        ),
+    ),
+}
