@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board import places
+from agent_task_board import ownership, places
 from tests.command_line import LIMIT, Terminal, program
 
 if TYPE_CHECKING:
@@ -377,10 +377,10 @@ def test_private_group_may_write(terminal: Terminal, monkeypatch: pytest.MonkeyP
     file = terminal.directory / "atb.toml"
     file.write_text("")
     file.chmod(0o664)
-    monkeypatch.setattr(places, "_is_private_group", lambda gid: True)
-    assert places.why_untrusted(str(file)) is None
-    monkeypatch.setattr(places, "_is_private_group", lambda gid: False)
-    assert places.why_untrusted(str(file)) == f"other users can write {file}"
+    monkeypatch.setattr(ownership, "_is_private_group", lambda gid: True)
+    assert ownership.why_untrusted(str(file)) is None
+    monkeypatch.setattr(ownership, "_is_private_group", lambda gid: False)
+    assert ownership.why_untrusted(str(file)) == f"other users can write {file}"
 
 
 # init and where

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from . import inputs, instants, places
+from . import inputs, instants, ownership, places
 from .errors import InvalidInput, Unusable
 from .settings import AGE_HIGH, LEASE_HIGH, LEASE_LOW, WAIT_HIGH, Hooks, Settings
 
@@ -214,7 +214,7 @@ class _Search:
 
     def _pass_over(self, path: str) -> bool:
         """Say whether a file that nobody named must not count; why, goes to ``passed_over``."""
-        reason = places.why_untrusted(path)
+        reason = ownership.why_untrusted(path)
         if reason is not None:
             self.passed_over.append(f"{path} is ignored: {reason}")
         return reason is not None

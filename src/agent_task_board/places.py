@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from .ownership import why_untrusted
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -257,41 +259,3 @@ def _holds_other_things(directory: str) -> bool:
     except OSError:
         return True
     return FILE not in names and any(name not in (".gitignore", "config.toml", "backups") for name in names)
-
-
-def why_untrusted(path: str, *, above: bool = True) -> str | None:
-    """Return why a file that was found must not count; ``None`` if this user or root controls it.
-
-    ``above``: the directory that it is in matters, too.
-
-    Only its owner, or that of its directory, may be able to change it; the group that belongs to this user alone does
-    not matter.
-    """
-    if not hasattr(os, "getuid"):
-        return None
-    for one in (path, os.path.dirname(path)) if above else (path,):
-        try:
-            found = os.stat(one)
-        except OSError as error:
-            return f"{one}: {error.strerror}"
-        if found.st_uid not in (os.getuid(), 0):
-            return f"another user owns {one}"
-        others = found.st_mode & 0o022
-        if others & 0o020 and _is_private_group(found.st_gid):
-            others &= ~0o020
-        if others:
-            return f"other users can write {one}"
-    return None
-
-
-def _is_private_group(gid: int) -> bool:
-    """Say whether a group is the one that many systems create for each user, with no other member."""
-    try:
-        import grp
-        import pwd
-
-        user = pwd.getpwuid(os.getuid())
-        group = grp.getgrgid(gid)
-    except (ImportError, KeyError):
-        return False
-    return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
