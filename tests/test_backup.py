@@ -82,6 +82,12 @@ def unpack(path: object, directory: Path) -> Path:
     return directory
 
 
+def content_but_id(directory: object) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows of a board, without its id: a restored board has one of its own."""
+    found = contents(directory)
+    return {**found, "board": [row[:-1] for row in found["board"]]}
+
+
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
 
@@ -96,7 +102,7 @@ def test_backup_holds_the_board_and_what_is_to_be_known_of_it(filled: Path, pack
         events, newest = connection.execute("SELECT count(*), max(at) FROM event").fetchone()
     assert list(about) == [
         *("format", "schema", "created_at", "version", "tasks", "events", "schedules", "newest_event"),
-        *("size", "sha256"),
+        *("board", "size", "sha256"),
     ]
     assert (about["tasks"], about["events"], about["schedules"], about["newest_event"]) == (tasks, events, 0, newest)
     assert (about["format"], about["schema"]) == (1, SCHEMA_VERSION)
@@ -123,7 +129,8 @@ def test_answer_names_the_file_what_is_in_it_and_its_digest(board: Board) -> Non
     content, about = read(Path(answer["path"]))
     assert answer == {"path": answer["path"], "tasks": 1, "events": 1, "sha256": sha256(content).hexdigest()}
     assert about["created_at"] == "2026-11-30T00:53:20.000+00:00"
-    assert Path(answer["path"]).name == "backup-20261130T005320Z.zip"
+    assert Path(answer["path"]).name == f"backup-20261130T005320Z-{board.board_id()}.zip"
+    assert about["board"] == board.board_id()
 
 
 def test_backup_is_for_this_user_alone(board: Board, tmp_path: Path) -> None:
@@ -141,16 +148,17 @@ def test_backup_is_for_this_user_alone(board: Board, tmp_path: Path) -> None:
 def test_backups_of_one_second_have_names_of_their_own(board: Board) -> None:
     board.add("first")
     made = [Path(board.backup()["path"]).name for _ in range(3)]
-    stem = "backup-20261130T005320Z"
+    stem = f"backup-20261130T005320Z-{board.board_id()}"
     assert made == [f"{stem}.zip", f"{stem}-2.zip", f"{stem}-3.zip"]
 
 
 def test_backup_never_replaces_a_file(board: Board, tmp_path: Path) -> None:
     board.add("first")
-    taken = tmp_path / "backup-20261130T005320Z.zip"
+    stem = f"backup-20261130T005320Z-{board.board_id()}"
+    taken = tmp_path / f"{stem}.zip"
     taken.write_text("somebody's")
-    (tmp_path / "backup-20261130T005320Z-2.zip").symlink_to(tmp_path / "nowhere")
-    assert Path(board.backup(output=tmp_path)["path"]).name == "backup-20261130T005320Z-3.zip"
+    (tmp_path / f"{stem}-2.zip").symlink_to(tmp_path / "nowhere")
+    assert Path(board.backup(output=tmp_path)["path"]).name == f"{stem}-3.zip"
     assert taken.read_text() == "somebody's"
 
 
@@ -158,14 +166,16 @@ def test_keep_removes_the_oldest_of_our_backups_and_nothing_else(board: Board, c
     board.add("first")
     place = tmp_path / "kept"
     place.mkdir()
+    ours = f"backup-20200101T000000Z-{board.board_id()}"
     others = {
+        *(f"{ours}-x.zip", f"{ours}.zip.part", f"my-{ours}.zip", "backup-20200101T000000Z.zip"),
         *("notes.txt", "backup-2026.zip", "my-backup-20200101T000000Z.zip", "backup-20200101T000000Z.zip.part"),
         *("before-schema-2-20200101T000000Z.zip", "backup-20200101T000000Z-x.zip"),
     }
     for name in others:
         (place / name).write_text("not ours")
-    (place / "backup-20200101T000000Z.zip").mkdir()
-    (place / "backup-20200102T000000Z.zip").symlink_to(place / "notes.txt")
+    (place / f"{ours}.zip").mkdir()
+    (place / f"{ours}-2.zip").symlink_to(place / "notes.txt")
     before = set(names(place))
     # The tenth of a second comes after the ninth.
     made = [Path(board.backup(output=place, keep=20)["path"]).name for _ in range(12)]
@@ -173,6 +183,64 @@ def test_keep_removes_the_oldest_of_our_backups_and_nothing_else(board: Board, c
     answer = board.backup(output=place, keep=3)
     assert answer["removed"] == 10
     assert set(names(place)) == before | {made[10], made[11], Path(answer["path"]).name}
+
+
+def test_keep_removes_no_backup_of_another_board_in_the_same_directory(
+    board: Board, clock: Clock, tmp_path: Path
+) -> None:
+    board.add("first")
+    first = Path(board.backup(output=tmp_path / "shared", keep=1)["path"])
+    restore(first, tmp_path / "copy")
+    others = [open_board(tmp_path / "other", clock), open_board(tmp_path / "copy", clock)]
+    others[0].add("of the other board")
+    paths = {first}
+    for other in others:
+        clock.advance(seconds=1)
+        answer = other.backup(output=tmp_path / "shared", keep=1)
+        assert answer["removed"] == 0
+        paths.add(Path(answer["path"]))
+        other.close()
+    assert {*(tmp_path / "shared").iterdir()} == paths
+    clock.advance(seconds=1)
+    assert board.backup(output=tmp_path / "shared", keep=1)["removed"] == 1
+    assert not first.exists()
+
+
+def test_board_without_an_id_is_backed_up_and_gets_one_by_a_repair(board: Board) -> None:
+    board.add("first")
+    with raw(Path(board.path).parent) as connection:
+        connection.execute("UPDATE board SET board_id = NULL")
+    with refused("unusable"):
+        board.board_id()
+    assert Path(board.backup(keep=1)["path"]).name == "backup-20261130T005320Z.zip"
+    assert not board.doctor()["healthy"]
+    assert "id" in " ".join(board.doctor(fix="counters")["fixed"]["did"])
+    assert board.doctor()["healthy"]
+    assert len(board.board_id() or "") == 16
+
+
+@pytest.mark.parametrize("id_", ["../../../etc/pass", "0123456789ABCDEF", "0123", "0123456789abcde\n"])
+def test_id_that_is_none_never_becomes_part_of_a_name(board: Board, id_: str) -> None:
+    board.add("first")
+    with raw(Path(board.path).parent) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE board SET board_id = ?", (id_,))
+    with refused("unusable"):
+        board.board_id()
+    assert Path(board.database.directory, "backups").exists() is False
+    with refused("unusable"):  # a value that the schema does not allow makes it damaged
+        board.backup()
+
+
+def test_id_of_a_board_that_is_not_there_yet_is_none_and_creates_nothing(tmp_path: Path) -> None:
+    board = open_board(tmp_path / "data")
+    assert board.board_id() is None
+    assert names(tmp_path) == []
+    board.add("first")
+    created = board.board_id()
+    board.close()
+    assert created is not None
+    assert open_board(tmp_path / "data").board_id() == created
 
 
 def test_newest_backup_is_kept_though_the_clock_was_set_back(board: Board, clock: Clock) -> None:
@@ -462,7 +530,7 @@ def test_restore_killed_at_any_step_leaves_a_whole_board_or_none(
 ) -> None:
     runs = stage.call(kill_at_every_step, None, str(tmp_path), restore_into, str(packed))
     assert sum(step == "os.link tasks.db" for step in runs[-1]) == 1
-    due = contents(filled)
+    due = content_but_id(filled)
     whole = 0
     for number in range(len(runs)):
         place = tmp_path / str(number)
@@ -471,7 +539,7 @@ def test_restore_killed_at_any_step_leaves_a_whole_board_or_none(
             whole += 1
         else:
             restore_into(str(place), str(packed))  # at once: the leftovers do not prevent it
-        assert contents(data) == due
+        assert content_but_id(data) == due
         grow_old(place)
         board = open_board(data)
         board.doctor(fix="leftovers")
@@ -508,7 +576,7 @@ def test_restored_board_is_the_one_that_was_backed_up(filled: Path, packed: Path
     new = tmp_path / "a" / "new"
     tasks, events = (len(contents(filled)[table]) for table in ("task", "event"))
     assert made == {"path": str(new), "tasks": tasks, "events": events, "schema": SCHEMA_VERSION}
-    assert contents(new) == contents(filled)
+    assert content_but_id(new) == content_but_id(filled)
     assert names(new) == [".gitignore", "tasks.db"]
     assert new.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in new.iterdir()} == {0o600}
@@ -716,7 +784,7 @@ def test_plain_index_of_a_user_and_statistics_go_with_a_backup(packed: Path, tmp
     made = board.backup(output=tmp_path / "out")
     board.close()
     restore(made["path"], tmp_path / "new")
-    assert contents(tmp_path / "new") == contents(tmp_path)
+    assert content_but_id(tmp_path / "new") == content_but_id(tmp_path)
 
 
 def test_schemas_of_the_same_words_are_the_same() -> None:
@@ -839,7 +907,7 @@ def test_zip_cut_short_or_altered_anywhere_is_refused_or_gives_the_very_board(
     filled: Path, packed: Path, tmp_path: Path
 ) -> None:
     chance = random.Random(7)
-    content, due = packed.read_bytes(), contents(filled)
+    content, due = packed.read_bytes(), content_but_id(filled)
     path, new = tmp_path / "given.zip", tmp_path / "new"
     given = [content[: chance.randrange(len(content))] for _ in range(40)]
     ends = [*range(100), *range(len(content) - 300, len(content))]
@@ -855,7 +923,7 @@ def test_zip_cut_short_or_altered_anywhere_is_refused_or_gives_the_very_board(
         except BoardError as error:
             outcomes.add(error.code)
         else:
-            assert contents(new) == due
+            assert content_but_id(new) == due
             shutil.rmtree(new)
             outcomes.add("the very board")
         assert names(tmp_path) == ["given.zip"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 MADE_LATER = {"schedule", "outbox"}
+ADDED_LATER = {"archived_at", "board_id"}
 
 
 def lay_out(directory: Path) -> None:
@@ -70,7 +71,7 @@ def told(directory: object) -> dict[str, Any]:
     with raw(directory) as connection:
         return {
             table: connection.execute(
-                f"SELECT {', '.join(name for name in columns if name != 'archived_at')} FROM {table} ORDER BY 1, 2"
+                f"SELECT {', '.join(name for name in columns if name not in ADDED_LATER)} FROM {table} ORDER BY 1, 2"
                 if len(columns) > 1
                 else f"SELECT * FROM {table}"
             ).fetchall()

@@ -10,7 +10,7 @@ import json
 import os
 
 from .. import identity, inputs, instants
-from ..errors import Conflict, InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput, NotFound, Unusable
 from ..model import ACTOR_KINDS, AGENT, SYSTEM
 from ..settings import Settings
 from ..storage.db import Database
@@ -34,6 +34,7 @@ REQUESTS_PRUNED = 200
 
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
+_HEXADECIMAL = frozenset("0123456789abcdef")
 _MIN_PART = 4
 """The fewest first or last characters of an id that can name a task."""
 
@@ -85,6 +86,23 @@ class Core:
     def exists(self) -> bool:
         """Say whether there is a board at ``path``."""
         return self.database.exists()
+
+    def board_id(self) -> str | None:
+        """Return the board's id, 16 hexadecimal digits; ``None`` if there is no board yet.
+
+        It stays the same for the life of a board; a restored backup is a board with a new id.
+
+        Raises:
+            Unusable: the id is missing or malformed, or the board cannot be read.
+        """
+        with self.read() as tx:
+            stored = tx.execute("SELECT board_id FROM board").fetchone()
+            if self.is_missing:
+                return None
+        if stored is None or not is_board_id(stored[0]):
+            what = "the board's id is missing or malformed"
+            raise Unusable(f"{self.path}: {what}", hint="Run `atb doctor --fix counters`.")
+        return str(stored[0])
 
     def create(self) -> None:
         """Create the board if it does not exist, and migrate it to the current schema."""
@@ -442,6 +460,11 @@ def request_digest(verb: str, arguments: Sequence[Any]) -> str:
 def is_ulid(text: str) -> bool:
     """Say whether a text is a full ULID in capitals; the first character of 128 bits is 0 to 7."""
     return len(text) == inputs.ULID and text[0] < "8" and _CROCKFORD.issuperset(text)
+
+
+def is_board_id(value: object) -> bool:
+    """Say whether a value has the form of a board's id, which file names and cookies contain."""
+    return isinstance(value, str) and len(value) == 16 and _HEXADECIMAL.issuperset(value)
 
 
 def as_agent(actor: Actor) -> Actor:

@@ -103,8 +103,8 @@ COMMANDS = {
         "Back up the board to a ZIP file.",
         "Safe while others write, and blocks nobody. The ZIP contains `tasks.db`, which is verified and\n"
         "usable on its own, and `metadata.json`. `data` is {path, tasks, events, sha256}; the digest is that\n"
-        "of `tasks.db`. With --keep, `data` also has {removed}; only files with the name of a backup are ever\n"
-        "deleted.",
+        "of `tasks.db`. With --keep, `data` also has {removed}; only backups of this board are ever deleted,\n"
+        "so boards can share a directory.",
         ("atb backup", "atb backup --output /srv/backups --keep 14"),
     ),
     "restore": Command(
@@ -114,6 +114,6 @@ COMMANDS = {
         "The data directory must be empty or missing, so that an existing board is never overwritten. The\n"
         "backup is checked first (members, sizes, SHA-256, integrity, schema). The board is created\n"
         "completely or not at all. `data` is {path, tasks, events}; `path` is the data directory.",
-        ("atb restore /srv/backups/backup-20261130T061405Z.zip --data-dir restored",),
+        ("atb restore /srv/backups/backup-20261130T061405Z-3f9a2c4177d01e5b.zip --data-dir restored",),
     ),
 }

@@ -8,6 +8,8 @@ from ..errors import Unusable
 from . import db
 from .db import Connection, refuse, uri_path
 
+FIRST_WITH_ID = 3
+"""The first schema version in which a board has an id."""
 STEPS = 1_000_000
 """Steps of SQLite's virtual machine that suffice to read the schema of any board."""
 
@@ -45,6 +47,21 @@ def distrust(file: Connection) -> None:
 def trust(file: Connection) -> None:
     """Remove the limit of ``open_untrusted``, once the schema is known to be that of a board."""
     file.set_progress_handler(None, 0)
+
+
+def give_new_id(path: str, version: int) -> None:
+    """Give a restored board of schema ``version`` a new id, once the file has been checked.
+
+    Its original may live on; then two boards would have one id. An older board gets its id from the migration.
+    """
+    if version < FIRST_WITH_ID:
+        return
+    file = sqlite3.connect(path, isolation_level=None)
+    try:
+        distrust(file)
+        file.execute("UPDATE board SET board_id = lower(hex(randomblob(8)))")
+    finally:
+        file.close()
 
 
 def copy_board(source: Connection, copy: Connection, path: str, directory: str) -> None:

@@ -44,7 +44,7 @@ SQLITE_VERSION = sqlite3.sqlite_version_info
 
 FILE = "tasks.db"
 APPLICATION_ID = 0x41544231  # "ATB1"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The newest schema version; equals the number of files in ``migrations``."""
 OLDEST_SQLITE = (3, 38, 0)
 """The first SQLite with the operator ``->>``; STRICT tables came with 3.37."""

@@ -36,7 +36,8 @@ METADATA = "metadata.json"
 FORMAT = 1
 KEEP_HIGH = 1_000_000
 
-_NAME = re.compile(r"backup-(\d{8}T\d{6}Z)(?:-(\d+))?\.zip", re.ASCII)
+_NAME = re.compile(r"backup-(\d{8}T\d{6}Z)-([0-9a-f]{16})(?:-(\d{1,9}))?\.zip", re.ASCII)
+"""The name of a backup: when it was created, of which board, and a number within the second."""
 
 
 def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: int | None = None) -> dict[str, Any]:
@@ -50,14 +51,17 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         directory = os.path.abspath(inputs.line(os.fspath(output), "output", inputs.PATH))
     if not database.exists():
         raise no_board(database.path)
+    board_id = ""
+    with suppress(Unusable):  # a board that lost its id is backed up before it is repaired
+        board_id = core.board_id() or ""
 
     def fill(copy: Connection) -> None:
         with database.read() as tx:
             copies.copy_board(tx, copy, database.path, directory)
 
-    path, about = _store(database.path, directory, "backup", fill, core.clock())
+    path, about = _store(database.path, directory, ("backup", board_id), fill, core.clock())
     answer = {"path": path, "tasks": about["tasks"], "events": about["events"], "sha256": about["sha256"]}
-    return answer if keep is None else {**answer, "removed": _remove_old(directory, path, keep)}
+    return answer if keep is None else {**answer, "removed": _remove_old(directory, path, board_id, keep)}
 
 
 def before_migration(database: Database) -> None:
@@ -74,7 +78,7 @@ def before_migration(database: Database) -> None:
             copies.copy_board(source, copy, database.path, directory)
 
     try:
-        _store(database.path, directory, f"before-schema-{SCHEMA_VERSION}", fill, instants.now())
+        _store(database.path, directory, (f"before-schema-{SCHEMA_VERSION}", ""), fill, instants.now())
     except Unusable as error:
         raise Unusable(
             f"cannot migrate the older schema: the backup before it failed: {error.message}",
@@ -86,9 +90,12 @@ def before_migration(database: Database) -> None:
 
 
 def _store(
-    board: str, directory: str, prefix: str, fill: Callable[[Connection], None], now: int
+    board: str, directory: str, name: tuple[str, str], fill: Callable[[Connection], None], now: int
 ) -> tuple[str, dict[str, Any]]:
-    """Fill a copy of the board, check it, and put it into a directory as a ZIP; return its path and metadata."""
+    """Fill a copy of the board, check it, and put it into a directory as a ZIP; return its path and metadata.
+
+    ``name`` is what the file's name has before and after the instant.
+    """
     with refusing(directory):
         make_directory(directory)
         sweep(directory)
@@ -99,10 +106,10 @@ def _store(
                 fill(copy)
                 about = _about(copy, board)
             metadata = {"format": FORMAT, "schema": about["schema"], "created_at": instants.to_text(now)}
-            metadata |= {"version": __version__, **about}
+            metadata |= {"version": __version__, **about, "board": name[1] or None}
             _pack(packed, file, metadata, now)
             stamp = re.sub(r"[-:]|\..*", "", instants.to_text(now)) + "Z"
-            path = _publish(packed, directory, f"{prefix}-{stamp}")
+            path = _publish(packed, directory, "-".join(filter(None, (name[0], stamp, name[1]))))
         sync_directory(directory)
     return path, metadata
 
@@ -182,14 +189,17 @@ def _publish(packed: str, directory: str, stem: str) -> str:
     raise AssertionError
 
 
-def _remove_old(directory: str, newest: str, keep: int) -> int:
-    """Remove the oldest backups until ``keep`` are left, including the newest; return how many were removed."""
+def _remove_old(directory: str, newest: str, board_id: str, keep: int) -> int:
+    """Remove the oldest backups of a board until ``keep`` are left, including the newest; return how many were removed.
+
+    Only a name with the board's id counts: other boards may have their backups in the same directory.
+    """
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
             ours = _NAME.fullmatch(entry.name)
-            if ours and entry.path != newest and entry.is_file(follow_symlinks=False):
-                found.append((ours[1], int(ours[2] or 1), entry.path))
+            if ours and ours[2] == board_id and entry.path != newest and entry.is_file(follow_symlinks=False):
+                found.append((ours[1], int(ours[3] or 1), entry.path))
     removed = 0
     for _, _, path in sorted(found)[: max(0, len(found) + 1 - keep)]:
         with suppress(FileNotFoundError):  # another process removed it first

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from .. import instants
+from ..board.core import is_board_id
 from ..board.history import difference, fold
 from ..board.refusals import cycle
 from ..board.rows import COLUMNS, NAMES
@@ -300,6 +301,9 @@ def _counters(tx: Connection) -> Iterator[Finding]:
     if revision is None or revision < least:
         what = "missing" if revision is None else f"too low: {revision:,} (at least {least:,} for its events)"
         yield finding("counters", ERROR, f"the board's revision is {what}", "`atb doctor --fix counters`", "counters")
+    if revision is not None and not is_board_id(tx.execute("SELECT board_id FROM board").fetchone()[0]):
+        what = "the board's id is missing or malformed"
+        yield finding("counters", ERROR, what, "`atb doctor --fix counters`", "counters")
     for what, which in counts.items():
         if which:
             yield finding("counters", ERROR, f"{what}: {which}", "`atb doctor --fix counters`", "counters")

@@ -6,6 +6,7 @@ import os
 import stat
 from contextlib import suppress
 
+from ..board.core import is_board_id
 from ..errors import Unusable
 from ..storage.workdir import sweep
 from .contents import ATTEMPTS_BY_OUTCOME, OPEN_DEPENDENCIES, TASKS_BY_STATUS, revision_and_least
@@ -27,8 +28,15 @@ def _fix_counters(checkup: Checkup) -> list[str]:
         is_lost = revision is None or revision < least
         if is_lost:  # clients compare revisions for equality
             tx.execute(
-                "INSERT OR REPLACE INTO board (id, revision) VALUES (1, ?)", (max(revision or 0, least) + _LEAP,)
+                """
+                INSERT INTO board (id, revision) VALUES (1, :revision)
+                    ON CONFLICT (id) DO UPDATE SET revision = :revision
+                """,
+                {"revision": max(revision or 0, least) + _LEAP},
             )
+        has_no_id = not is_board_id(tx.execute("SELECT board_id FROM board").fetchone()[0])
+        if has_no_id:
+            tx.execute("UPDATE board SET board_id = lower(hex(randomblob(8)))")
         tx.execute("DELETE FROM tally")
         tx.execute(f"INSERT INTO tally (queue, status, tasks) {TASKS_BY_STATUS}")
         tasks = tx.execute(
@@ -54,6 +62,7 @@ def _fix_counters(checkup: Checkup) -> list[str]:
         f"recounted the open dependencies: {len(tasks):,} tasks were wrong",
         f"recounted the attempts of {len(agents):,} agents",
         *(["set the board's revision to a number that was never used"] if is_lost else []),
+        *(["gave the board a new id"] if has_no_id else []),
     ]
 
 

@@ -64,6 +64,7 @@ def restore(path: str | os.PathLike[str], data_dir: str | os.PathLike[str]) -> d
                 file = os.path.join(place, FILE)
                 about = _unpack(source, file, directory)
                 _check(file, about, source)
+                copies.give_new_id(file, about["schema"])
                 if created:
                     with suppress(FileExistsError):
                         write_file(os.path.join(directory, ".gitignore"), [b"*\n"])
