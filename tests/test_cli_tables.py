@@ -154,7 +154,7 @@ def test_control_characters_of_a_task_are_harmless_on_a_terminal_too(terminal: T
 
 def test_body_keeps_its_lines_and_its_indentation(terminal: Terminal) -> None:
     id_ = terminal.add("t", "--body", "# Plan\n\n    code\n\ttab")
-    assert "\n# Plan\n\n    code\n" in terminal.atb("show", id_, *TABLE).text
+    assert "\n| # Plan\n|\n|     code\n| \ttab\n" in terminal.atb("show", id_, *TABLE).text
 
 
 def test_control_characters_of_a_refusal_are_shown_harmless(terminal: Terminal) -> None:

@@ -365,7 +365,7 @@ def test_title_takes_one_line_and_has_no_control_characters(
     monkeypatch.setattr(candidates, "tasks", lambda *_, **__: [odd])
     ((word, text),) = asked(terminal, "show", "")[1]
     assert word == "ABCDEF"
-    assert text.startswith("queued: a\\x09b\\x0ac\\x1b[31m\\u202elong")
+    assert text.startswith("queued: a b c\\u001b[31m\\u202elong")
     assert text.endswith("\u2026")
     assert "\n" not in text + word
 

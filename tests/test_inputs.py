@@ -87,6 +87,40 @@ def test_new_names_hold_nothing_invisible(check: Callable[[str], Any], hidden: s
     check("Zoë 文 😀")
 
 
+@pytest.mark.parametrize("space", ["\xa0", "\u2003", "\u2028", "\u3000", "\u2800"])
+def test_new_names_hold_no_space_but_the_plain_one(space: str) -> None:
+    for check in (inputs.agent_name, inputs.actor_name, inputs.queue_name):
+        assert check("ada b", "x") == "ada b"
+        with refused("invalid_input") as caught:
+            check(f"ada{space}b", "x")
+        assert f"U+{ord(space):04X}" in caught.value.message
+
+
+NOTHING_TO_SEE = ["\u200b", "\u3164\u3164", "\u2800", "\u0301", "\ufe0f \u200d", "\U000e0041", "\xad"]
+
+
+@pytest.mark.parametrize("text", NOTHING_TO_SEE)
+def test_titles_names_tags_and_paths_have_a_visible_character(text: str) -> None:
+    for check in (
+        inputs.title, inputs.agent_name, inputs.actor_name, inputs.queue_name,
+        lambda value, field: inputs.new_tags([value], field), lambda value, field: inputs.artifacts([value], field),
+    ):  # fmt: skip
+        with refused("invalid_input") as caught:
+            check(text, "x")
+        assert caught.value.details["field"] == "x"
+    assert inputs.title(f"a{text}", "x") == f"a{text}".strip()
+
+
+@pytest.mark.parametrize(
+    "name", ["system", "SYSTEM", "Human", "none", "me", " me ", "\uff53\uff59\uff53\uff54\uff45\uff4d"]
+)
+def test_reserved_names_are_nobodys(name: str) -> None:
+    for check in (inputs.agent_name, inputs.actor_name):
+        with refused("invalid_input") as caught:
+            check(name, "x")
+        assert "reserved" in caught.value.message
+
+
 def test_names_are_compared_without_case_and_in_one_normal_form() -> None:
     assert inputs.name_key("Ada") == inputs.name_key("ADA") == "ada"
     assert inputs.name_key("Zoe\u0308") == inputs.name_key("ZO\xcb") == "zo\xeb"

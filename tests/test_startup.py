@@ -87,6 +87,7 @@ def test_compact_text_is_loaded_only_for_those_who_ask_for_it(terminal: Terminal
     assert loaded - OURS - THEIRS == {
         *("agent_task_board.board.attention", "agent_task_board.cli.reads"),
         *("agent_task_board.printable", "agent_task_board.text", "agent_task_board.text.compact"),
+        "agent_task_board.characters",
     }
     assert asked.text.startswith("atb1 list\n")
 

@@ -39,19 +39,18 @@ NOBODY = "none"
 """The reserved name that means "no agent" wherever an assignee can be given."""
 CALLER = "me"
 """The reserved name that means the caller wherever an agent is named."""
+RESERVED = frozenset((NOBODY, CALLER, BOARD, "human"))
+"""The names that nobody may have: a caller must not be taken for the board, for a person or for nobody."""
 
 CLOSE = 0.85
 """The similarity of a misspelt name: ``update_task`` is no misspelt ``create_task``."""
 
+BLANK = "\u2800"
+"""The braille pattern without dots, a symbol that looks like a space."""
+
 _INT64 = 2**63
 _DIGITS = 18
 """Digits that always fit into 64 bits."""
-_IGNORABLE = (
-    ("\u034f", "\u034f"), ("\u115f", "\u1160"), ("\u17b4", "\u17b5"), ("\u180b", "\u180f"), ("\u2065", "\u2065"),
-    ("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"), ("\ufff0", "\ufff8"),
-    ("\U000e0000", "\U000e0fff"),
-)  # fmt: skip
-"""First and last of each range that Unicode calls default-ignorable, beyond the format characters (Cf)."""
 
 
 def _refuse(field: str, what: str, hint: str | None = None) -> InvalidInput:
@@ -82,8 +81,10 @@ def line(value: object, field: str, limit: int) -> str:
 
 
 def title(value: object, field: str) -> str:
-    """Return a task's title without surrounding spaces."""
-    return line(value.strip() if isinstance(value, str) else value, field, TITLE)
+    """Return a task's title without surrounding spaces; it has a visible character."""
+    checked = line(value.strip() if isinstance(value, str) else value, field, TITLE)
+    _require_visible(checked, field)
+    return checked
 
 
 def note(value: object) -> str | None:
@@ -97,17 +98,35 @@ def name(value: object, field: str) -> str:
 
 
 def visible(value: str, field: str) -> str:
-    """Return a new name, tag or queue, in which nothing is invisible: two that look alike are then spelled alike.
+    """Return a new name, tag or queue: nothing in it is invisible, and every space is a plain one.
 
     Boards of older versions may hold others: whatever finds or keeps a name that exists takes it as it is.
     """
     if not value.isascii():
         from unicodedata import category  # half a megabyte that plain names do not pay for
 
+        from .characters import IS_IGNORABLE
+
         for char in value:
-            if category(char) == "Cf" or any(low <= char <= high for low, high in _IGNORABLE):
+            kind = category(char)
+            if kind == "Cf" or IS_IGNORABLE.match(char):
                 raise _refuse(field, f"must not contain invisible characters (U+{ord(char):04X})")
+            if kind in ("Zl", "Zp") or (kind == "Zs" and char != " ") or char == BLANK:
+                raise _refuse(field, f"must not contain spaces other than the plain one (U+{ord(char):04X})")
+        _require_visible(value, field)
     return value
+
+
+def _require_visible(value: str, field: str) -> None:
+    """Refuse a text in which there is nothing to see: only spaces, marks and characters that show nothing."""
+    if value.isascii():
+        return  # not empty and without control characters
+    from unicodedata import category
+
+    from .characters import IS_IGNORABLE
+
+    if not any(category(char)[0] in "LNPS" and char != BLANK and not IS_IGNORABLE.match(char) for char in value):
+        raise _refuse(field, "must have a visible character")
 
 
 def name_key(name: str) -> str:
@@ -120,21 +139,40 @@ def name_key(name: str) -> str:
 
 
 def agent_name(value: object, field: str, *, old: bool = False) -> str:
-    """Return an agent's name; ``none`` and ``me`` are reserved. With ``old``, it may be one of an older board."""
+    """Return an agent's name; the reserved names are nobody's.
+
+    With ``old``, it may be one of an older board, where only ``none`` and ``me`` were reserved for agents.
+    """
     checked = name(value, field)
-    if checked.casefold() == NOBODY:
+    word = _reserved(checked)
+    if word == NOBODY:
         raise _refuse(field, f'"{NOBODY}" is reserved: it means no agent')
-    if checked.casefold() == CALLER:
+    if word == CALLER:
         raise _refuse(field, f'"{CALLER}" is reserved: it means the caller')
-    return checked if old else visible(checked, field)
+    if old:
+        return checked
+    if word is not None:
+        raise _refuse(field, f'"{word}" is reserved: it is a kind of actor')
+    return visible(checked, field)
 
 
 def actor_name(value: object, field: str) -> str:
-    """Return an actor's name; ``none``, ``me`` and ``system`` are reserved."""
+    """Return an actor's name; the reserved names are nobody's."""
     checked = visible(name(value, field), field)
-    if checked.casefold() in (NOBODY, CALLER, BOARD):
-        raise _refuse(field, f'"{checked}" is reserved')
+    word = _reserved(checked)
+    if word is not None:
+        raise _refuse(field, f'"{word}" is reserved')
     return checked
+
+
+def _reserved(name: str) -> str | None:
+    """Return the reserved name that a name is, also in other letters for the same, such as fullwidth ones."""
+    key = name.casefold()
+    if not name.isascii():
+        from unicodedata import normalize
+
+        key = normalize("NFKC", key).casefold()
+    return key if key in RESERVED else None
 
 
 def assignee(value: object, field: str, *, old: bool = False) -> str | None:
@@ -161,7 +199,13 @@ def new_tags(values: object, field: str = "tags") -> list[str]:
 
 def artifacts(values: object, field: str = "artifacts") -> list[str]:
     """Return paths of artifacts in the given order, without duplicates."""
-    return _each_once(values, field, ARTIFACTS, lambda value: line(value, field, PATH))
+    return _each_once(values, field, ARTIFACTS, lambda value: _path(value, field))
+
+
+def _path(value: object, field: str) -> str:
+    checked = line(value, field, PATH)
+    _require_visible(checked, field)
+    return checked
 
 
 def _each_once(values: object, field: str, limit: int, check: Any) -> list[str]:

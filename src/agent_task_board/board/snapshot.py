@@ -6,6 +6,7 @@ import json
 
 from .. import instants
 from ..model import FINAL, JSON_KEYS, STATUSES
+from ..printable import escape_json
 from .predicates import DERIVED, IS_UNFINISHED
 from .rows import AS_JSON
 
@@ -103,7 +104,7 @@ def _select(tx: Transaction, chosen: str, tasks: list[str]) -> list[str]:
         {"now": tx.now, "left": SHOWN - len(tasks)},
     )
     while left > 0 and (row := rows.fetchone()):
-        tasks.append(row[0])
+        tasks.append(escape_json(row[0]))
         left -= len(row[0])
     rows.close()  # an open cursor would keep the read transaction open
     return tasks

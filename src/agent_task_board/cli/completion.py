@@ -239,6 +239,7 @@ class _Typed:
 
     def _from_board(self, action: Action) -> list[Word]:
         from ..board import candidates
+        from ..printable import is_visible
 
         names: dict[str, Callable[[Board], list[str]]] = {
             "queue": candidates.queues,
@@ -253,14 +254,14 @@ class _Typed:
         with self._board() as board:
             if is_task:
                 return self._tasks(board, action)
-            found = [(name, "") for name in names[action.dest](board)]
+            # A name that hides characters would be inserted with them, unseen.
+            found = [(name, "") for name in names[action.dest](board) if is_visible(name)]
         may_be_none = action.dest == "assignee" or (action.dest == "to" and self._name == "reassign")
         return found + ([("none", "nobody")] if may_be_none else [])
 
     def _tasks(self, board: Board, action: Action) -> list[Word]:
         from ..board import candidates
-        from .drawing import escaped
-        from .tables import cut
+        from .tables import cut, one_line
 
         status: Sequence[str] = ()
         agent = None
@@ -272,7 +273,7 @@ class _Typed:
         found = candidates.tasks(board, self.current, status=status, agent=agent, archived=self._name == "unarchive")
         typed = len(self.current)  # in the case in which it is typed: shells compare letter by letter
         return [
-            (self.current + self._alike(one.name[typed:]), f"{one.status}: {cut(escaped(one.title), TITLE)}")
+            (self.current + self._alike(one.name[typed:]), f"{one.status}: {cut(one_line(one.title), TITLE)}")
             for one in found
         ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-
-from .. import instants
+from .. import instants, printable
 from .tables import BOLD, STATUS_COLOURS, cut, width
 
 TYPE_CHECKING = False
@@ -31,8 +29,6 @@ REASONS = {
 
 _UNITS = ((instants.DAY, "d", instants.HOUR, "h"), (instants.HOUR, "h", instants.MINUTE, "m"))
 _IN_MINUTES = 2 * instants.MINUTE
-_JOINERS = "\u200c\u200d"
-"""Characters without a width that writing and emoji need; all others of their kind are escaped."""
 
 
 class Frame:
@@ -103,22 +99,6 @@ def frame(overview: dict[str, Any], path: str, columns: int, lines: int, now: in
     return Frame(drawn[:lines], pen.until)
 
 
-def escaped(text: str) -> str:
-    """Return text on one line whose control, bidirectional and invisible characters are written as escapes."""
-    return "".join(char if _is_plain(char) else _escape(char) for char in text)
-
-
-def _is_plain(char: str) -> bool:
-    if " " <= char <= "~":
-        return True
-    return char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _length(length: int) -> tuple[str, int]:
     """Return a length of time in at most two units, and the smaller of them in milliseconds."""
     for large, letter, small, other in _UNITS:
@@ -146,7 +126,7 @@ def _share(room: int, wanted: Sequence[int]) -> list[int]:
 
 def _title(path: str, columns: int, pen: _Pen) -> str:
     name = cut("Agent Task Board", columns)
-    path = escaped(path)
+    path = printable.escape_line(path)
     room = columns - width(name) - 2
     while width(path) > max(room, 0):  # the end of a path says more than its beginning
         path = f"…{path[2:]}" if path.startswith("…") else f"…{path[1:]}"
@@ -179,7 +159,7 @@ def _needs_you(overview: dict[str, Any], pen: _Pen) -> list[list[Cell]]:
             (REASONS[reason][0], REASONS[reason][1]),
             (_name(task["claimed_by"] or task["assignee"]), ""),
             (pen.since(task[REASONS[reason][2]]), FAINT),
-            (escaped(task["title"]), ""),
+            (printable.escape_line(task["title"]), ""),
         ]
         for reason, group in overview["needs_you"].items()
         for task in group["tasks"]
@@ -194,7 +174,7 @@ def _held(task: dict[str, Any], pen: _Pen, columns: int) -> list[Cell]:
         (task["status"], STATUS_COLOURS[task["status"]]),
         ("" if progress is None else f"{progress:>3} %", ""),
         (pen.left(task["lease_expires_at"]), FAINT),
-        (escaped(task["title"]), ""),
+        (printable.escape_line(task["title"]), ""),
     ]
     if columns >= WIDE:
         full = 0 if progress is None else progress * BAR // 100
@@ -211,12 +191,12 @@ def _ready(task: dict[str, Any], pen: _Pen) -> list[Cell]:
         (_name(task["queue"]), FAINT),
         (wait, ""),
         (pen.since(task["created_at"]), FAINT),
-        (escaped(task["title"]), ""),
+        (printable.escape_line(task["title"]), ""),
     ]
 
 
 def _name(name: str | None) -> str:
-    return cut(escaped(name), NAME_COLUMNS) if name else ""
+    return cut(printable.name(name), NAME_COLUMNS) if name else ""
 
 
 def _aligned(rows: list[list[Cell]], columns: int, pen: _Pen) -> list[str]:

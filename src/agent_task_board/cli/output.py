@@ -175,7 +175,12 @@ def _print_value(data: Any, warnings: list[str], path: str) -> int:
             return error.exit_code
     if value is None:
         return 0
-    print_text((value if isinstance(value, str) else _as_json(value)) + "\n")
+    text = value if isinstance(value, str) else _as_json(value)
+    if sys.stdout is not None and sys.stdout.isatty():  # as it is only for a program
+        from .tables import clean
+
+        text = clean(text)
+    print_text(f"{text}\n")
     return 0
 
 
@@ -221,7 +226,9 @@ def bug(error: Exception, *, quiet: bool) -> BoardError:
     if not quiet:
         import traceback
 
-        traceback.print_exception(error)
+        from .tables import clean
+
+        sys.stderr.write(clean("".join(traceback.format_exception(error))))
     return BoardError(f"{type(error).__name__}: {error}")
 
 
@@ -237,7 +244,12 @@ def print_line(value: Any) -> None:
 
 
 def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if text.isascii() and "\x7f" not in text:  # nothing to escape: most answers, at the cost of no import
+        return text
+    from ..printable import escape_json
+
+    return escape_json(text)
 
 
 def print_text(text: str) -> None:

@@ -6,7 +6,8 @@ import json
 from datetime import datetime
 
 from .. import instants
-from .tables import BOLD, clean, colour, cut, labelled, one_line, table, table_rows
+from ..printable import name
+from .tables import BOLD, clean, colour, cut, labelled, one_line, quoted_lines, table, table_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,13 @@ def _state(task: dict[str, Any]) -> str:
     return ", ".join(words).replace("_", " ")
 
 
+def _whose(task: dict[str, Any]) -> str:
+    """Return who holds a task, else for whom it is."""
+    if task["claimed_by"]:
+        return name(task["claimed_by"])
+    return f"for {name(task['assignee'])}" if task["assignee"] else "-"
+
+
 def _columns(data: dict[str, Any], zone: str) -> list[str]:
     """Return the columns that ``list --fields`` chose."""
     if not data["tasks"]:
@@ -80,8 +88,8 @@ def _tasks(data: dict[str, Any]) -> list[str]:
             task["status"],
             _state(task) or "-",
             task["priority"],
-            cut(task["queue"], NAME_COLUMNS),
-            cut(task["claimed_by"] or (f"for {task['assignee']}" if task["assignee"] else "-"), NAME_COLUMNS),
+            cut(name(task["queue"]), NAME_COLUMNS),
+            cut(_whose(task), NAME_COLUMNS),
             _time_left(task["lease_expires_at"]),
             f"{task['attempts']}/{task['max_attempts']}",
             task["title"],
@@ -108,22 +116,24 @@ def _facts_of(task: dict[str, Any], zone: str) -> list[tuple[str, str]]:
     facts = [
         ("id", task["id"]),
         ("status", ", ".join(filter(None, [task["status"], _state(task)]))),
-        ("queue", f"{task['queue']}, priority {task['priority']}"),
+        ("queue", f"{name(task['queue'])}, priority {task['priority']}"),
         ("attempts", f"{task['attempts']} of {task['max_attempts']}, fence {task['fence']}"),
-        ("created", f"{_local(task['created_at'], zone)} by {task['created_by']}"),
+        ("created", f"{_local(task['created_at'], zone)} by {name(task['created_by'])}"),
     ]
     times = (
-        ("claimed_at", "claimed", f" by {task['claimed_by']}"),
+        ("claimed_at", "claimed", f" by {name(task['claimed_by'] or '')}"),
         ("lease_expires_at", "lease until", ""),
         ("finished_at", "finished", ""),
         ("due_at", "due", ""),
         ("not_before", "not before", ""),
     )
     facts += [(label, _local(task[key], zone) + more) for key, label, more in times if task[key]]
-    facts += [(key.replace("_", " "), task[key]) for key in ("assignee", "dedupe_key", "error") if task[key]]
+    if task["assignee"]:
+        facts.append(("assignee", name(task["assignee"])))
+    facts += [(key.replace("_", " "), task[key]) for key in ("dedupe_key", "error") if task[key]]
     if task["progress"] is not None:
         facts.append(("progress", f"{task['progress']} %"))
-    facts += [(key, ", ".join(task[key])) for key in ("tags", "artifacts") if task[key]]
+    facts += [(key, ", ".join(map(name, task[key]))) for key in ("tags", "artifacts") if task[key]]
     if task["needs_approval"]:
         facts.append(("approval", "required"))
     facts += [(key, json.dumps(task[key], ensure_ascii=False)) for key in ("params", "result") if task[key]]
@@ -146,7 +156,7 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
     task = data["task"]
     lines = _receipt({"task": task}, zone)
     if task["body"]:
-        lines += ["", *clean(task["body"]).splitlines()]
+        lines += ["", *quoted_lines(task["body"])]
     for key, label in (("dependencies", "depends on"), ("dependents", "required by")):
         if data[key]:
             lines += ["", f"{label}:"]
@@ -162,7 +172,7 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
             [
                 (
                     attempt["number"],
-                    attempt["agent"],
+                    name(attempt["agent"]),
                     attempt["fence"],
                     _local(attempt["claimed_at"], zone),
                     _local(attempt["ended_at"], zone),
@@ -175,8 +185,8 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
     for comment in data["comments"]:
         lines += [
             "",
-            f"{comment['actor']}, {_local(comment['at'], zone)}:",
-            *clean(comment["data"]["text"]).splitlines(),
+            f"comment by {_author(comment)}, {_local(comment['at'], zone)}:",
+            *quoted_lines(comment["data"]["text"]),
         ]
     return lines
 
@@ -222,7 +232,7 @@ def _home(data: dict[str, Any]) -> list[str]:
 
 
 def _served(data: dict[str, Any]) -> list[str]:
-    return [data["url"]]
+    return [one_line(data["url"])]
 
 
 def _added(data: dict[str, Any]) -> list[str]:
@@ -231,7 +241,7 @@ def _added(data: dict[str, Any]) -> list[str]:
 
 def _comment(data: dict[str, Any], zone: str) -> list[str]:
     event = data["event"]
-    return [f"comment {event['seq']} on {event['task_id']} by {event['actor']}, {_local(event['at'], zone)}"]
+    return [f"comment {event['seq']} on {event['task_id']} by {name(event['actor'])}, {_local(event['at'], zone)}"]
 
 
 # Queries
@@ -241,7 +251,7 @@ def _events(data: dict[str, Any], zone: str) -> list[str]:
     if not data["events"]:
         return ["no events"]
     rows = [
-        (event["seq"], _local(event["at"], zone), event["task_id"][-6:], event["actor"], event["kind"], _changes(event))
+        (event["seq"], _local(event["at"], zone), event["task_id"][-6:], _author(event), event["kind"], _changes(event))
         for event in data["events"]
     ]
     return table(("SEQ", "AT", "TASK", "ACTOR", "KIND", "CHANGES"), rows)
@@ -249,8 +259,13 @@ def _events(data: dict[str, Any], zone: str) -> list[str]:
 
 def event_line(event: Event, zone: str) -> str:
     """Return an event on a line of its own, ending in a line break."""
-    parts = (str(event["seq"]), _local(event["at"], zone), event["task_id"][-6:], event["actor"], event["kind"])
-    return clean("  ".join(one_line(part) for part in (*parts, _changes(event)))) + "\n"
+    parts = (str(event["seq"]), _local(event["at"], zone), event["task_id"][-6:], _author(event), event["kind"])
+    return "  ".join(one_line(part) for part in (*parts, _changes(event))) + "\n"
+
+
+def _author(event: Event | dict[str, Any]) -> str:
+    """Return the actor of an event; of an imported one, nobody on this board saw who it was."""
+    return f"{name(event['actor'])} (imported)" if event.get("imported") else name(event["actor"])
 
 
 def _changes(event: Event | dict[str, Any]) -> str:
@@ -270,7 +285,7 @@ def _agents(data: dict[str, Any], zone: str) -> list[str]:
         return ["no agents"]
     rows = [
         (
-            agent["name"],
+            name(agent["name"]),
             _local(agent["last_seen_at"], zone),
             agent["completed"],
             agent["failed"],
@@ -284,7 +299,7 @@ def _agents(data: dict[str, Any], zone: str) -> list[str]:
 
 def _stats(data: dict[str, Any]) -> list[str]:
     statuses = list(data["by_status"])
-    rows = [(queue, *(counts[status] for status in statuses)) for queue, counts in data["by_queue"].items()]
+    rows = [(name(queue), *(counts[status] for status in statuses)) for queue, counts in data["by_queue"].items()]
     rows.append(("all", *data["by_status"].values()))
     lines = table(("QUEUE", *(status.upper() for status in statuses)), rows)
     lines += ["", f"ready {data['ready']}, blocked {data['blocked']}, leases expired {data['lease_expired']}"]
@@ -308,7 +323,7 @@ def _schedules(data: dict[str, Any]) -> list[str]:
         return ["no schedules"]
     rows = [
         (
-            schedule["name"],
+            name(schedule["name"]),
             schedule["cron"],
             schedule["zone"],
             "paused" if schedule["paused"] else _local(schedule["next_at"], schedule["zone"]),
@@ -330,7 +345,7 @@ def _hooks(data: dict[str, Any], zone: str) -> list[str]:
             for one in data["results"]
         ]
         return table(("TARGET", "RESULT", "ERROR OR OUTPUT"), results)
-    lines = [f"{one['target']}: {one['to']}" for one in data["targets"]] or ["no targets configured"]
+    lines = [f"{one['target']}: {one_line(one['to'])}" for one in data["targets"]] or ["no targets configured"]
     rows = [
         (one["id"], one["task_id"][-6:], one["told"], one["target"], one["status"], one["attempts"],
          _local(one["due_at"], zone), one["error"])
@@ -343,32 +358,32 @@ def _hooks(data: dict[str, Any], zone: str) -> list[str]:
 def _setup(data: dict[str, Any]) -> list[str]:
     lines = []
     for file in data["files"]:
-        lines.append(f"{file['action']:<10}{file['path']}")
-        lines += [f"    {line}" for line in (file.get("content") or "").splitlines()]
-    return [*lines, *([data["next"]] if "next" in data else [])]
+        lines.append(f"{file['action']:<10}{one_line(file['path'])}")
+        lines += [f"    {line}" for line in clean(file.get("content") or "").splitlines()]
+    return [*lines, *([clean(data["next"])] if "next" in data else [])]
 
 
 def _config(data: dict[str, Any]) -> list[str]:
     rows = [
         (key, json.dumps(entry["value"], ensure_ascii=False), entry["source"]) for key, entry in data["values"].items()
     ]
-    return [f"file: {clean(data['file'] or 'none')}", *table(("KEY", "VALUE", "SOURCE"), rows)]
+    return [f"file: {one_line(data['file'] or 'none')}", *table(("KEY", "VALUE", "SOURCE"), rows)]
 
 
 def _doctor(data: dict[str, Any]) -> list[str]:
     rows = [(finding["check"], finding["level"], finding["message"]) for finding in data["findings"]]
     remedies = dict.fromkeys(finding["remedy"] for finding in data["findings"] if finding["remedy"])
     lines = table(("CHECK", "LEVEL", "FINDING"), rows)
-    lines += ["", "what to do:", *(f"  {remedy}" for remedy in remedies)] if remedies else []
+    lines += ["", "what to do:", *(f"  {one_line(remedy)}" for remedy in remedies)] if remedies else []
     fixed = data.get("fixed", {"did": []})
-    return [*lines, *(["", "done:", *(f"  {did}" for did in fixed["did"])] if fixed["did"] else [])]
+    return [*lines, *(["", "done:", *(f"  {one_line(did)}" for did in fixed["did"])] if fixed["did"] else [])]
 
 
 def _demo(data: dict[str, Any]) -> list[str]:
     return [
         f"{data['tasks']} tasks in {data['seconds']:.0f} seconds",
-        f"board: {clean(data['directory'])}",
-        *data["proof"],
+        f"board: {one_line(data['directory'])}",
+        *map(clean, data["proof"]),
     ]
 
 

@@ -8,6 +8,8 @@ import shutil
 import sys
 import unicodedata
 
+from .. import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,15 +38,25 @@ MIN_CUT = 2
 """The width to which they are narrowed on a terminal that is narrower still."""
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join([BOLD, *STATUS_COLOURS.values()])})m)")
+_WIDTHLESS = ("Mn", "Me", "Cf")
+"""Categories of characters that need no column."""
 
 
 def clean(text: str, *, keep_colours: bool = False) -> str:
-    """Return text without control characters: a task or an error message must not control the terminal."""
+    """Return text with hidden characters escaped: a task or an error message must not control the terminal.
+
+    ``keep_colours`` keeps the codes that ``colour`` writes; whoever passes it has cleaned the text within them.
+    """
     if keep_colours:
-        parts = re.split(r"(\x1b\[[0-9;]*m)", text)
-        return "".join(part if place % 2 else _CONTROL.sub("\ufffd", part) for place, part in enumerate(parts))
-    return _CONTROL.sub("\ufffd", text)
+        parts = _COLOUR.split(text)
+        return "".join(part if place % 2 else printable.escape_text(part) for place, part in enumerate(parts))
+    return printable.escape_text(text)
+
+
+def quoted_lines(text: str) -> list[str]:
+    """Return text of a task as lines, each after a bar: no line of it can look like one of the board's own."""
+    return [f"| {line}".rstrip() for line in clean(text.replace("\r\n", "\n")).split("\n")]
 
 
 def width(text: str) -> int:
@@ -52,7 +64,9 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+        2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+        if unicodedata.category(char) not in _WIDTHLESS
     )
 
 
@@ -71,10 +85,10 @@ def cut(text: str, columns: int) -> str:
 
 
 def one_line(value: Any) -> str:
-    """Return a value as one line of text; ``-`` for ``None``."""
+    """Return a value as one line of text without hidden characters; ``-`` for ``None``."""
     if value is None:
         return "-"
-    return re.sub(r"\s+", " ", clean(str(value)))
+    return printable.escape_line(re.sub(r"[ \n\t]+", " ", str(value).replace("\r\n", "\n")))
 
 
 def colour(text: str, code: str) -> str:

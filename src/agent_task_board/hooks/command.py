@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+from ..printable import escape_json
 from .message import OUTPUT, Outcome
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
 
 def _start(argv: Sequence[str], message: Message, directory: str) -> subprocess.Popen[bytes]:
     with tempfile.TemporaryFile() as task:  # a pipe would block if the command does not read it
-        task.write(json.dumps(message.task, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        task.write(escape_json(json.dumps(message.task, ensure_ascii=False)).encode("utf-8", "replace") + b"\n")
         task.seek(0)
         return subprocess.Popen(
             argv,

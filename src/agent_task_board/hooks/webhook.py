@@ -12,7 +12,7 @@ import threading
 from urllib.parse import urljoin, urlsplit
 
 from .._version import __version__
-from ..printable import escape_line
+from ..printable import escape_json, escape_line
 from .message import OUTPUT, Outcome
 
 TYPE_CHECKING = False
@@ -31,10 +31,13 @@ def call(url: str, secret: str | None, message: Message, now: int) -> Outcome:
 
     Name lookup has no time limit of its own, so a thread does the work. It is abandoned when the time is up.
     """
-    body = json.dumps(
-        {"delivery": message.delivery, "told": message.notification, "event": message.event, "task": message.task},
-        ensure_ascii=False,
-    ).encode("utf-8", "replace")
+    content = {
+        "delivery": message.delivery,
+        "told": message.notification,
+        "event": message.event,
+        "task": message.task,
+    }
+    body = escape_json(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
     exchange = _Exchange(url, body, {**_HEADERS, **headers(message, body, secret, now)})
     thread = threading.Thread(target=exchange.run, name="webhook", daemon=True)
     thread.start()

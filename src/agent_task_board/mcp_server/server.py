@@ -27,6 +27,7 @@ from .. import exhaustion, inputs
 from .._version import __version__
 from ..errors import BoardError, Busy, InvalidInput
 from ..instants import SECOND
+from ..printable import escape_json, is_visible
 from ..text import compact
 from . import definitions
 from .tools import Tools, refusal
@@ -73,7 +74,8 @@ class Identity:
         return self._given or self._generated(client if isinstance(client, str) else "")
 
     def _generate(self, client: str) -> str:
-        plain = "".join(char for char in client if char.isprintable())[: inputs.NAME - len(self._suffix) - 1].strip()
+        plain = "".join(char for char in client if is_visible(char) and char not in "\n\t")
+        plain = plain[: inputs.NAME - len(self._suffix) - 1].strip()
         try:
             return inputs.agent_name(f"{plain or 'mcp'}-{self._suffix}", "client")
         except InvalidInput:
@@ -338,7 +340,7 @@ def _resource(tools: Tools, uri: str) -> types.TextResourceContents:
         )
     details = board.show(uri.removeprefix(TASK))
     return types.TextResourceContents(
-        uri=uri, text=json.dumps(details, ensure_ascii=False), mime_type="application/json"
+        uri=uri, text=escape_json(json.dumps(details, ensure_ascii=False)), mime_type="application/json"
     )
 
 

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from .. import exhaustion, inputs
 from ..errors import InvalidInput
+from ..printable import escape_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,14 +288,14 @@ class Transport:
 
     def _refuse(self, code: int, message: str, id_: str | int | None = None) -> None:
         answer = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
-        self._send(_encoded(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))))
+        self._send(_encoded(escape_json(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))))
 
     # To the client
 
     async def _write(self, answers: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async for answer in answers:
             message = answer.message
-            self._send(message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            self._send(escape_json(message.model_dump_json(by_alias=True, exclude_unset=True)).encode() + b"\n")
             if isinstance(message, (types.JSONRPCResponse, types.JSONRPCError)):
                 self._settle()
 

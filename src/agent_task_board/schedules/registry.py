@@ -28,12 +28,12 @@ def add_schedule(
     actor: Actor | None = None,
 ) -> Schedule:
     """Do what ``Board.add_schedule`` promises."""
-    name = inputs.name(name, "name")
+    name = inputs.visible(inputs.name(name, "name"), "name")
     zone = core.settings.timezone if zone is None else inputs.line(zone, "zone", inputs.NAME)
     cron = recurrence.check(cron, zone)
     values = {
         "id": core.new_id(),
-        "key": name.casefold(),
+        "key": inputs.name_key(name),
         "name": name,
         "cron": cron,
         "zone": zone,
@@ -136,7 +136,7 @@ def remove_schedule(core: Core, name: str) -> Schedule:
 
 def _row(tx: Transaction, name: str) -> Row:
     text = inputs.name(name, "name")
-    row: Row | None = tx.execute("SELECT * FROM schedule WHERE key = ?", (text.casefold(),)).fetchone()
+    row: Row | None = tx.execute("SELECT * FROM schedule WHERE key = ?", (inputs.name_key(text),)).fetchone()
     if row is None:
         raise NotFound(f"no such schedule: {text!r}", hint="See `atb schedule list`.", field="name")
     return row

@@ -12,6 +12,7 @@ from ..board.rows import COLUMNS, NAMES
 from ..board.snapshot import COLUMNS as JSON_COLUMNS
 from ..errors import InvalidInput, Unusable
 from ..model import JSON_KEYS
+from ..printable import escape_json
 from ..storage import workdir
 from .document import ARRAYS, NAME, VERSION
 
@@ -140,7 +141,7 @@ class _Exporter:
         for (element,) in tx.execute(_SELECTS[name], {"now": tx.now}):
             if self._rows > before:
                 batch.append(self.separator)
-            batch.append(element)
+            batch.append(escape_json(element))
             size += len(element)
             if size > BATCH:
                 file.write("".join(batch).encode())

@@ -5,9 +5,12 @@ Fields that a task does not have are kept in its ``params``, under the name of t
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 from .. import inputs
 from ..board.history import digest
 from ..errors import InvalidInput
+from ..printable import is_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,8 +85,12 @@ def name(value: object) -> str | None:
     """Return a name in a form that a board accepts; ``None`` if there is none."""
     if not isinstance(value, str):
         return None
-    found = "".join(char if char.isprintable() else " " for char in value).strip()[: inputs.NAME].strip()
-    return None if not found or found.casefold() in (inputs.NOBODY, inputs.BOARD) else found
+    found = "".join(char if is_visible(char) else " " for char in normalize("NFC", value))
+    found = " ".join(found.split())[: inputs.NAME].strip()
+    try:
+        return inputs.agent_name(found, "name")
+    except InvalidInput:
+        return None
 
 
 def line(issue: dict[str, Any], key: str, place: str) -> str:

@@ -207,7 +207,7 @@ class RecordStager:
 
     def _add_schedule(self, given: dict[str, Any]) -> None:
         checked = self._check_schedule(self._core, given)
-        id_, key = read_id(given.get("id"), "id"), checked["name"].casefold()
+        id_, key = read_id(given.get("id"), "id"), inputs.name_key(checked["name"])
         is_paused = inputs.boolean(given.get("paused", False), "paused")
         paused_at = self._instant(given, "paused_at") or instants.to_text(self._core.clock())
         last_at = self._instant(given, "last_at")

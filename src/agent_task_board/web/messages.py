@@ -7,6 +7,7 @@ import re
 import zlib
 
 from ..errors import InvalidInput, NotPermitted
+from ..printable import escape_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,9 +140,8 @@ def refusal(error: BoardError, *, close: bool = False, headers: Iterable[tuple[s
 
 def _encode(value: Any) -> bytes:
     # A message may quote bytes of a request that are not valid text.
-    return (
-        json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace") + b"\n"
-    )
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return escape_json(text).encode("utf-8", "replace") + b"\n"
 
 
 def gzip(data: bytes, level: int = FAST_COMPRESSION) -> bytes:

@@ -7,12 +7,14 @@ import time
 
 from .. import inputs
 from ..errors import InvalidInput
+from ..printable import escape_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
+    from ..model import Event
     from ..service import Board
     from .messages import Head
 
@@ -68,13 +70,14 @@ def messages(board: Board, after: int, stopping: threading.Event) -> Iterator[by
         found = board.events(after=after, limit=BATCH)
         after = found["next"]
         if found["events"]:
-            yield b"".join(
-                f"id: {event['seq']}\ndata: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
-                for event in found["events"]
-            )
+            yield b"".join(f"id: {event['seq']}\ndata: {_as_json(event)}\n\n".encode() for event in found["events"])
             last_sent = time.monotonic()
         elif time.monotonic() - last_sent > KEEP_ALIVE_INTERVAL:
             yield b": no new events\n\n"
             last_sent = time.monotonic()
         else:
             yield b""
+
+
+def _as_json(event: Event) -> str:
+    return escape_json(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
