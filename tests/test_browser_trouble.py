@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_task_board import Actor
+from agent_task_board import Actor, characters, printable
 from agent_task_board.board import snapshot
 from tests import showcase
 from tests.browsing import column, expect, go, query, task_page
+from tests.hidden_text import HIDING, SHOWN, characters_of
 from tests.serving import serving
 from tests.support import bring_to, hold, last_event
 
@@ -185,6 +186,58 @@ def harmless(page: Page) -> None:
     )
     assert found == 0
     assert page.locator("[onerror], [onclick], [onload]").count() == 0
+
+
+TURNED = "pay \u202eevil\u202c to\u200bday \U000e0041"
+TURNED_SHOWN = r"pay \u202eevil\u202c to\u200bday \udb40\udc41"
+
+
+def test_hidden_characters_are_written_out_wherever_they_stand(server: InThread, visit: Visit) -> None:
+    board = server.board
+    task = board.add(TURNED, body=TURNED, params={"x": TURNED}, actor=Actor("the operator (approved)", "human")).task
+    board.comment(task.id, TURNED, actor=Actor("the operator (approved)", "human"))
+    held = hold(board, "ada", task=task.id)
+    board.heartbeat(task.id, held.token, note=TURNED)
+    page = visit(server)
+    card = page.locator("atb-board .card-link")
+    expect(card).to_have_text(TURNED_SHOWN)
+    expect(page.locator("atb-board").get_by_title(TURNED_SHOWN).first).to_be_attached()
+    page.keyboard.press("a")
+    drawer = page.get_by_role("complementary", name="Activity")
+    expect(drawer.get_by_text("\u201cthe operator (approved)\u201d").first).to_be_attached()
+    page.goto(f"{server.url}?task={task.id}")
+    dialog = task_page(page, TURNED_SHOWN)
+    expect(dialog.get_by_text(TURNED_SHOWN)).to_have_count(5)  # title, body, params, comment, note
+    shown = page.evaluate(
+        "document.documentElement.innerText + [...document.querySelectorAll('[title]')].map(e => e.title)"
+    )
+    assert not set(shown) & set("\u202e\u202c\u200b\U000e0041")
+    directions = (
+        "[...document.querySelectorAll('.card-link, .task-title, .who')].map(e => getComputedStyle(e).unicodeBidi)"
+    )
+    assert set(page.evaluate(directions)) <= {"isolate", "plaintext", "isolate-override"}
+
+
+def test_the_page_escapes_what_the_program_escapes(server: InThread, visit: Visit) -> None:
+    page = visit(server)
+    texts = [
+        *SHOWN.values(),
+        *(text for text, _ in HIDING.values()),
+        *(f"a{chr(code)}b" for code in range(0x20, 0x3000)),
+    ]
+    texts += [f"a{char}b" for char in characters_of(characters.DEFAULT_IGNORABLE)]
+    names = ["ada", "agent-7", "Zo\xeb", "Zoe\u0308", "the operator (approved)", "ada.", "", "a b", "\u5c0f\u6797"]
+    told = page.evaluate(
+        """async ([texts, names]) => {
+          const { quotedName, visible } = await import("/static/js/printable.js");
+          return [texts.map(visible), names.map(quotedName)];
+        }""",
+        [texts, names],
+    )
+    assert told[0] == [printable.escape_text(text) for text in texts]
+    assert [name for name, shown in zip(names, told[1], strict=True) if name == shown] == [
+        name for name in names if name == printable.name(name)
+    ]
 
 
 def test_only_web_addresses_become_links(server: InThread, visit: Visit) -> None:

@@ -51,10 +51,13 @@ def escape_text(text: str) -> str:
 
 
 def escape_json(document: str) -> str:
-    """Return a JSON document whose strings have no hidden character; what it says stays the same."""
+    """Return a JSON document whose strings have no hidden character; what it says stays the same.
+
+    A lone surrogate, which strict readers refuse even as an escape, becomes a question mark.
+    """
     if document.isascii() and "\x7f" not in document:
         return document
-    return _IN_A_TEXT.sub(_escape, document)
+    return _IN_A_TEXT.sub(_escape, document.encode("utf-8", "replace").decode())
 
 
 def is_visible(text: str) -> bool:

@@ -1,5 +1,6 @@
 /** Announces board changes to screen readers, a few sentences at a time. */
 
+import { quotedName, visible } from "./printable.js";
 import { shortId } from "./status.js";
 import { store } from "./store.js";
 
@@ -25,7 +26,7 @@ function speak(region) {
   const sentences = waiting.slice(0, MAX_SENTENCES);
   const more = waiting.length - sentences.length;
   waiting = [];
-  region.textContent = sentences.join(". ") + (more > 0 ? `. And ${more} more ${more === 1 ? "change" : "changes"}` : "") + ".";
+  region.textContent = visible(sentences.join(". ")) + (more > 0 ? `. And ${more} more ${more === 1 ? "change" : "changes"}` : "") + ".";
   timer = setTimeout(() => {
     timer = 0;
     if (waiting.length) speak(region);
@@ -37,7 +38,7 @@ function sentenceFor(old, task) {
   const title = task.title || shortId(task.id);
   if (!old) return `New task: ${title}`;
   if (old.status === task.status) return !old.lease_expired && task.lease_expired ? `The lease on ${title} expired` : null;
-  const who = task.claimed_by ?? "Someone";
+  const who = task.claimed_by ? quotedName(task.claimed_by) : "Someone";
   switch (task.status) {
     case "claimed":
       return `${who} claimed ${title}`;

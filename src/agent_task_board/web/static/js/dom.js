@@ -1,5 +1,8 @@
-/** The only module that creates elements. Text always becomes text nodes, never markup. */
+/** The only module that creates elements. Text always becomes text nodes, never markup, and hides nothing. */
 
+import { visible } from "./printable.js";
+
+const SPOKEN = ["title", "aria-label", "alt", "placeholder"]; // attributes that people read or hear
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
@@ -14,7 +17,7 @@ export function h(tag, props, ...children) {
     else if (key === "dataset") Object.assign(element.dataset, value);
     else if (key === "on") listen(element, value);
     else if (isAttribute(element, key)) setAttribute(element, key, value);
-    else element[key] = value;
+    else element[key] = SPOKEN.includes(key) ? visible(String(value)) : value;
   }
   append(element, children);
   return element;
@@ -49,7 +52,7 @@ function append(element, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false || child === true) continue;
     if (Array.isArray(child)) append(element, child);
-    else element.append(child instanceof Node ? child : String(child));
+    else element.append(child instanceof Node ? child : visible(String(child)));
   }
 }
 
@@ -65,5 +68,6 @@ function isAttribute(element, key) {
 function setAttribute(element, key, value) {
   if (value === null || value === undefined) return;
   if (value === false && !key.startsWith("aria-")) return;
-  element.setAttribute(key, value === true && !key.startsWith("aria-") ? "" : String(value));
+  const text = SPOKEN.includes(key) ? visible(String(value)) : String(value);
+  element.setAttribute(key, value === true && !key.startsWith("aria-") ? "" : text);
 }

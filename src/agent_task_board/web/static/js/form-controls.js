@@ -4,6 +4,7 @@ import { formZone, fromInput, toInput } from "./board-time.js";
 import { h } from "./dom.js";
 import "./elements/chips-field.js";
 import "./elements/dependency-field.js";
+import { visible } from "./printable.js";
 import { store } from "./store.js";
 
 /** A value that cannot be sent; the field shows the message. */
@@ -49,7 +50,7 @@ export function createControl(field, { self = null } = {}) {
     ? h("div", { class: "field field-switch is-long" }, control.element, label, error)
     : h("div", { class: field.long ? "field is-long" : "field" }, label, control.element, hint, error);
   const setError = (text) => {
-    error.textContent = text ?? "";
+    error.textContent = visible(text ?? "");
     error.hidden = !text;
     control.input.setAttribute("aria-invalid", String(Boolean(text)));
   };

@@ -1,6 +1,7 @@
 /** Draws one task and one dependency of the dependency graph. */
 
 import { svg } from "./dom.js";
+import { quotedName, visible } from "./printable.js";
 import { router } from "./router.js";
 import { isFinal, isHeld, statusOf } from "./status.js";
 
@@ -24,8 +25,8 @@ export function draw(link, task, { critical, faded, waitsFor, neededBy }) {
   if (task.status === "done" || task.status === "cancelled") classes.push("is-finished");
   if (faded) classes.push("is-faded");
   link.setAttribute("class", classes.join(" "));
-  link.setAttribute("aria-label", accessibleName(task, status, { critical, waitsFor, neededBy }));
-  const title = wrap(task.title, 2, TITLE);
+  link.setAttribute("aria-label", visible(accessibleName(task, status, { critical, waitsFor, neededBy })));
+  const title = wrap(visible(task.title), 2, TITLE);
   const first = title.length === 1 ? 30 : 22;
   link.replaceChildren(
     svg("title", null, task.title),
@@ -57,7 +58,7 @@ function at({ x, y }) {
 function meta(task, status, waitsFor) {
   const parts = [status.label];
   if (isHeld(task) && task.progress != null) parts.push(`${task.progress}\u00a0%`);
-  if (task.claimed_by && !isFinal(task)) parts.push(task.lease_expired ? `${task.claimed_by}, lease expired` : task.claimed_by);
+  if (task.claimed_by && !isFinal(task)) parts.push(task.lease_expired ? `${quotedName(task.claimed_by)}, lease expired` : quotedName(task.claimed_by));
   else if (status.css === "is-blocked") parts.push(`waiting for ${waitsFor}`);
   if (task.overdue) parts.push("overdue");
   return parts.join(" · ");

@@ -1,6 +1,7 @@
 /** The number in the tab's title, and optional browser notifications. */
 
 import { needsYou, REASONS } from "./needs.js";
+import { visible } from "./printable.js";
 import { router } from "./router.js";
 import { remember, remembered, store } from "./store.js";
 
@@ -52,7 +53,7 @@ function announce(fresh) {
 function show(title, body, place) {
   let notification;
   try {
-    notification = new Notification(title, { body, tag: place.task ?? "atb" });
+    notification = new Notification(title, { body: visible(body), dir: "auto", tag: place.task ?? "atb" });
   } catch {
     return; // Some phones have the class but allow notifications from service workers only.
   }

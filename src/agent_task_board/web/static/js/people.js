@@ -1,6 +1,7 @@
 /** Avatars: agents are square tiles with two letters, people are round with one initial. */
 
 import { h, icon } from "./dom.js";
+import { quotedName } from "./printable.js";
 
 const HUES = 12;
 
@@ -14,7 +15,7 @@ export function avatar(name, kind = "agent") {
 
 /** An avatar with the name beside it. */
 export function nameplate(name, kind = "agent") {
-  return h("span", { class: "nameplate" }, avatar(name, kind), h("span", { class: "nameplate-name" }, name));
+  return h("span", { class: "nameplate" }, avatar(name, kind), h("bdi", { class: "nameplate-name" }, quotedName(name)));
 }
 
 /** Names that differ only in case are the same agent, so they get the same hue. */

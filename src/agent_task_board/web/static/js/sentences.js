@@ -1,4 +1,5 @@
 import { h } from "./dom.js";
+import { quotedName } from "./printable.js";
 import { router } from "./router.js";
 import { store } from "./store.js";
 import { duration, stamp } from "./time.js";
@@ -40,9 +41,11 @@ export function claimSentence(events, { withTask = false } = {}) {
   if (latest === claim) return sentence(latest, { withTask });
   const progress = events.map((event) => changed(event, "progress")?.to).find((value) => value != null);
   const note = events.map((event) => event.data.note).find(Boolean);
-  const details = [progress == null ? null : `${progress}\u00a0%`, note ? `“${shortened(note, 160)}”` : null].filter(Boolean);
+  const details = [progress == null ? null : `${progress}\u00a0%`, note ? h("bdi", {}, `“${shortened(note, 160)}”`) : null].filter(Boolean);
   const task = withTask ? taskLink(latest.task_id) : "the task";
-  return [name(latest.actor), " is working on ", task, details.length ? ` (${details.join(", ")})` : ""];
+  const [first, second] = details;
+  const told = details.length ? [" (", first, second ? ", " : "", second, ")"] : [];
+  return [name(latest.actor), " is working on ", task, ...told];
 }
 
 /** Whether this event ends an attempt. */
@@ -53,7 +56,7 @@ export function isEnding(event) {
 /** A link to a task. Its text is the title, or the short id if the board does not show the task. */
 export function taskLink(id) {
   const title = store.task(id)?.title;
-  return h("a", { class: "task-link", href: router.href({ task: id }), title: title ?? id }, title ?? id.slice(-6));
+  return h("a", { class: "task-link", dir: "auto", href: router.href({ task: id }), title: title ?? id }, title ?? id.slice(-6));
 }
 
 const SENTENCES = {
@@ -97,7 +100,8 @@ const SENTENCES = {
     const [only] = fields;
     if (fields.length === 1 && ["priority", "queue", "max_attempts"].includes(only)) {
       const { from, to } = event.data.changes[only];
-      return [who, ` changed the ${FIELDS[only]} of `, task, ` from ${from} to ${to}`];
+      const [old, fresh] = [from, to].map((value) => h("bdi", {}, only === "queue" ? quotedName(value) : value));
+      return [who, ` changed the ${FIELDS[only]} of `, task, " from ", old, " to ", fresh];
     }
     if (only === "due_at" && fields.length === 1 && changed(event, only).to) {
       return [who, " set the deadline of ", task, " to ", stamp(changed(event, only).to)];
@@ -117,7 +121,7 @@ function length(ms) {
 }
 
 function name(text) {
-  return h("b", { class: "who" }, text);
+  return h("b", { class: "who", dir: "auto" }, quotedName(text));
 }
 
 function changed(event, field) {
@@ -131,7 +135,7 @@ function percent(event, before) {
 
 function inQueue(event) {
   const queue = changed(event, "queue")?.to;
-  return queue && queue !== "default" ? [` to ${queue}`] : [];
+  return queue && queue !== "default" ? [" to ", h("bdi", {}, quotedName(queue))] : [];
 }
 
 function waiting(event) {

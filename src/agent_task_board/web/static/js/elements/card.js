@@ -2,6 +2,7 @@
 
 import { avatar } from "../people.js";
 import { fill, h, icon } from "../dom.js";
+import { quotedName } from "../printable.js";
 import { router } from "../router.js";
 import { column, columnEntry, isFinal, isHeld, shortId } from "../status.js";
 import { lease, store } from "../store.js";
@@ -13,11 +14,12 @@ const TAGS_SHOWN = 3;
 /** A list item covered by its link. It shows `task` and data from the store. */
 export class Card extends HTMLElement {
   task = null;
-  #link = h("a", { class: "card-link" });
+  #link = h("a", { class: "card-link", dir: "auto" });
   #top = h("div", { class: "card-top" });
   #marks = h("ul", { class: "card-marks" });
   #body = h("div", { class: "card-body" });
   #lease = null;
+  #title = null;
 
   connectedCallback() {
     if (this.childElementCount) return;
@@ -36,9 +38,9 @@ export class Card extends HTMLElement {
     const held = isHeld(task);
     this.className = `card ${columnEntry(column(task)).css}`;
     this.dataset.id = task.id;
-    if (this.#link.textContent !== task.title) this.#link.textContent = task.title;
+    if (this.#title !== task.title) fill(this.#link, (this.#title = task.title));
     this.updateLink();
-    fill(this.#top, h("span", { class: "card-id mono" }, shortId(task.id)), h("span", { class: "card-queue truncate", title: `Queue: ${task.queue}` }, task.queue), priority(task.priority));
+    fill(this.#top, h("span", { class: "card-id mono" }, shortId(task.id)), h("bdi", { class: "card-queue truncate", title: `Queue: ${task.queue}` }, task.queue), priority(task.priority));
     const marks = marksOf(task);
     fill(this.#marks, marks);
     this.#marks.hidden = !marks.length;
@@ -100,7 +102,7 @@ function marksOf(task) {
   if (task.delayed) marks.push(mark("delayed", `Not before ${short(task.not_before)}`, "", exact(task.not_before)));
   if (task.needs_approval && !isFinal(task) && task.status !== "review") marks.push(mark("review", "Needs approval", "", "A person must approve the result"));
   if (task.attempts > 0 && (task.status !== "done" || task.attempts > 1)) marks.push(attempts(task));
-  for (const tag of task.tags.slice(0, TAGS_SHOWN)) marks.push(h("li", { class: "card-tag", title: tag }, tag));
+  for (const tag of task.tags.slice(0, TAGS_SHOWN)) marks.push(h("li", { class: "card-tag", dir: "auto", title: tag }, tag));
   if (task.tags.length > TAGS_SHOWN) marks.push(h("li", { class: "card-tag", title: task.tags.slice(TAGS_SHOWN).join(", ") }, `+${task.tags.length - TAGS_SHOWN}`));
   return marks;
 }
@@ -112,8 +114,8 @@ function openDependencies(task) {
 
 function waitsFor(open) {
   const titles = open.map((id) => store.task(id)?.title ?? shortId(id));
-  const text = titles.length > 1 ? `${titles.length} tasks` : titles[0];
-  return mark("link", `Waiting for ${text}`, "chip chip-status", titles.join("\n"));
+  const text = titles.length > 1 ? `${titles.length} tasks` : h("bdi", {}, titles[0]);
+  return mark("link", ["Waiting for ", text], "chip chip-status", titles.join("\n"));
 }
 
 function attempts(task) {
@@ -133,17 +135,17 @@ function mark(symbol, text, mood, title) {
 }
 
 function holder(task) {
-  return h("p", { class: "card-holder" }, avatar(task.claimed_by), h("span", { class: "card-agent truncate" }, task.claimed_by), stamp(task.claimed_at, { elapsed: true }));
+  return h("p", { class: "card-holder" }, avatar(task.claimed_by), h("bdi", { class: "card-agent truncate" }, quotedName(task.claimed_by)), stamp(task.claimed_at, { elapsed: true }));
 }
 
 /** The assignee of a queued task; otherwise the last holder and the time. */
 function assigneeOrLastHolder(task) {
   if (task.status === "queued") {
     if (!task.assignee) return null;
-    return h("p", { class: "card-holder is-assigned" }, avatar(task.assignee), h("span", { class: "card-agent truncate" }, h("span", { class: "card-for" }, "for "), task.assignee));
+    return h("p", { class: "card-holder is-assigned" }, avatar(task.assignee), h("span", { class: "card-agent truncate" }, h("span", { class: "card-for" }, "for "), h("bdi", {}, quotedName(task.assignee))));
   }
   const at = task.finished_at ?? task.updated_at;
-  return h("p", { class: "card-holder" }, task.claimed_by && avatar(task.claimed_by), h("span", { class: "card-agent truncate" }, task.claimed_by ?? ""), stamp(at, { relative: true }));
+  return h("p", { class: "card-holder" }, task.claimed_by && avatar(task.claimed_by), h("bdi", { class: "card-agent truncate" }, task.claimed_by ? quotedName(task.claimed_by) : ""), stamp(at, { relative: true }));
 }
 
 function progress(task) {
@@ -160,7 +162,7 @@ function note(task) {
 }
 
 function failure(task) {
-  return task.error ? h("p", { class: "card-error", title: task.error }, task.error) : null;
+  return task.error ? h("p", { class: "card-error", dir: "auto", title: task.error }, task.error) : null;
 }
 
 customElements.define("atb-card", Card);

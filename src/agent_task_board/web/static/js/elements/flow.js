@@ -6,6 +6,7 @@ import { DayChart } from "../day-chart.js";
 import { fill, h, icon, svg } from "../dom.js";
 import { swap } from "../live-part.js";
 import { nameplate } from "../people.js";
+import { visible } from "../printable.js";
 import { router } from "../router.js";
 import { statusOf } from "../status.js";
 import { remember, remembered, store } from "../store.js";
@@ -83,7 +84,7 @@ export class Flow extends HTMLElement {
       this.#message.hidden = true;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      this.#message.textContent = `${error.message} ${error.hint}`;
+      this.#message.textContent = visible(`${error.message} ${error.hint}`);
       this.#message.hidden = false;
     }
   }
@@ -175,7 +176,7 @@ function running({ running: tasks, cycle_time: cycle }) {
     const bar = h("span", { class: "age-bar" });
     bar.style.setProperty("--part", String(Math.max(0.01, task.age / oldest)));
     return h("li", { class: long ? "age is-long" : "age" },
-      h("a", { class: "task-link", href: router.href({ task: task.id }) }, task.title),
+      h("a", { class: "task-link", dir: "auto", href: router.href({ task: task.id }) }, task.title),
       h("span", { class: "age-holder" }, store.task(task.id)?.lease_expired ? h("span", { class: "chip chip-danger" }, icon("silent"), "silent") : null, nameplate(task.claimed_by)),
       bar,
       h("span", { class: "age-text" }, long ? icon("warning", "Longer than the 90th percentile of cycle times") : null, stamp(task.claimed_at, { elapsed: true })));

@@ -285,7 +285,7 @@ function legend() {
 }
 
 function link(id) {
-  return h("a", { class: "task-link", href: router.href({ task: id }) }, store.task(id).title);
+  return h("a", { class: "task-link", dir: "auto", href: router.href({ task: id }) }, store.task(id).title);
 }
 
 function idOf({ target }) {

@@ -2,6 +2,7 @@
 
 import { fill, h, icon } from "../dom.js";
 import { dismiss, needsYou, REASONS, tidyDismissed } from "../needs.js";
+import { quotedName } from "../printable.js";
 import { router } from "../router.js";
 import { store } from "../store.js";
 import { stamp } from "../time.js";
@@ -61,7 +62,7 @@ export class Strip extends HTMLElement {
 
   #item({ task, reason }) {
     const { label, icon: symbol, css } = REASONS[reason];
-    const link = h("a", { class: "strip-link", href: router.href({ task: task.id }), title: task.title }, icon(symbol), h("span", { class: "strip-text" }, h("span", { class: "strip-task" }, task.title), h("span", { class: "strip-why" }, label, since(task, reason))));
+    const link = h("a", { class: "strip-link", href: router.href({ task: task.id }), title: task.title }, icon(symbol), h("span", { class: "strip-text" }, h("bdi", { class: "strip-task" }, task.title), h("span", { class: "strip-why" }, label, since(task, reason))));
     const dismissButton = reason === "failed" && h("button", { class: "button button-quiet button-icon strip-dismiss", type: "button", "aria-label": `Dismiss ${task.title}`, title: "Dismiss until the task changes", on: { click: () => this.#dismiss([task]) } }, icon("close"));
     return h("li", { class: `strip-item ${css}`, dataset: { id: task.id } }, link, dismissButton);
   }
@@ -79,7 +80,7 @@ function since(task, reason) {
   const at = { review: task.updated_at, expired: task.lease_expires_at, overdue: task.due_at, failed: task.finished_at }[reason];
   const joint = reason === "overdue" ? " by " : " for ";
   const length = at && (reason === "failed" ? [" ", stamp(at, { relative: true })] : [joint, stamp(at, { elapsed: true })]);
-  return [length, task.claimed_by && ` · ${task.claimed_by}`];
+  return [length, task.claimed_by && h("bdi", {}, ` · ${quotedName(task.claimed_by)}`)];
 }
 
 customElements.define("atb-strip", Strip);

@@ -3,6 +3,7 @@
 import { post } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { swap } from "../live-part.js";
+import { quotedName } from "../printable.js";
 import { refusalBox, runAction } from "../refusal.js";
 import { isFinal, isHeld } from "../status.js";
 import { store } from "../store.js";
@@ -170,7 +171,7 @@ const PANELS = {
     const note = noteField("action-note", "Note (optional)");
     const send = h("button", { type: "submit", class: "button button-primary" }, "Reassign");
     const warning = isHeld(task) && h("p", { class: "action-warning" }, icon("warning"),
-      h("span", {}, h("bdi", {}, task.claimed_by), " is working on this task and will lose the lease."));
+      h("span", {}, h("bdi", {}, quotedName(task.claimed_by)), " is working on this task and will lose the lease."));
     return panel("Reassign task", () => act(send, box, "reassign", { to: to.value.trim() || "none", ...withNote(note) }, "Reassigned"),
       warning,
       h("div", { class: "field" }, h("label", { for: "reassign-to" }, "Assign to"), to, h("p", { class: "hint", id: "reassign-hint" }, "Leave empty to let any agent claim it."), knownAgents()),

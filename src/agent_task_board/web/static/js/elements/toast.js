@@ -24,7 +24,7 @@ export class Toasts extends HTMLElement {
     if (this.matches(":popover-open")) this.hidePopover();
     this.showPopover();
     // Screen readers announce text only if its live region is already in the page.
-    fill(message, icon(ICONS[kind] ?? ICONS.info), h("span", { class: "toast-text" }, text), close);
+    fill(message, icon(ICONS[kind] ?? ICONS.info), h("span", { class: "toast-text", dir: "auto" }, text), close);
     if (kind !== "error") setTimeout(() => this.#drop(message), SHOWN_FOR);
   }
 
