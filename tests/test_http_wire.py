@@ -167,8 +167,11 @@ def test_a_name_that_is_not_ours_reads_and_writes_nothing(server: InThread, host
 @pytest.mark.parametrize("path", [b"/", b"/static/favicon.svg", b"/api/board", b"/nothing"])
 def test_a_request_names_exactly_one_host(server: InThread, path: bytes, lines: bytes) -> None:
     with server.wire() as client:
-        answer = safe(client.ask(request(server, b"GET " + path + b" HTTP/1.1\r\n" + lines + b"\r\n")))
-        assert (answer.status, answer.code) == (400, "invalid_input")
+        answer = safe(client.ask(request(server, b"GET " + path + b" HTTP/1.1\r\n" + lines + b"\r\n" + NEXT)))
+        assert (answer.status, answer.code) == (421, "not_permitted")
+        assert "--allow-host" in answer.envelope["error"]["hint"]
+        assert answer.header("Connection") == "close"
+        assert client.is_closed(), "what follows is not read"
 
 
 @pytest.mark.parametrize("host", [b"127.0.0.1", b"localhost", b"LocalHost", b"[::1]"])
@@ -407,7 +410,7 @@ def test_a_body_that_is_not_read_is_never_taken_for_a_request(server: InThread) 
     for lines in ([JSON, b"Origin: http://evil.example"], [b"Content-Type: text/plain"], [JSON, b"Host: evil.example"]):
         text = write(*lines, b"Content-Length: %d" % len(smuggled)) + smuggled
         with server.wire() as client:
-            assert client.ask(request(server, text)).status in (400, 403, 415)
+            assert client.ask(request(server, text)).status in (403, 415, 421)
             assert client.is_closed()
 
 
@@ -583,7 +586,7 @@ def test_what_is_no_plain_request_is_refused_once_for_all(server: InThread, text
         (b"GET http://evil.example:PORT/ HTTP/1.1\r\nHOST\r\n", 421),
         (b"GET http://evil@127.0.0.1:PORT/ HTTP/1.1\r\nHOST\r\n", 421),
         (b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
-        (b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\n\r\n", 400),
+        (b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\n\r\n", 421),
         (b"GET http:///healthz HTTP/1.1\r\nHOST\r\n", 421),
         (b"GET http://127.0.0.1:PORT HTTP/1.1\r\nHOST\r\n", 400),
     ],

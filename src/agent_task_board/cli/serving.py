@@ -35,6 +35,7 @@ def _arguments(parser: Parser) -> None:
     parser.repeated(
         "--allow-host", "HOST[:PORT]", "accept requests for this host, too: for a reverse proxy or a forwarded port"
     )
+    parser.repeated("--allow-user", "NAME", "accept connections of this user of the machine, too: for a reverse proxy")
     parser.flag(
         "--allow-remote",
         "allow an address that other machines can reach; anyone who can reach it can change everything",
@@ -61,6 +62,7 @@ def _serve(call: Call) -> Reply:
         read_only=read_only,
         allow_remote=args.allow_remote,
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
+        allow_users=args.allow_user,
         log=None if args.quiet else to_standard_error,
     )
     if not read_only:
@@ -69,6 +71,8 @@ def _serve(call: Call) -> Reply:
     warnings = []
     if server.is_remote:
         warnings.append("other machines can reach this server; anyone who can reach it can change everything")
+    elif not server.access.tells_users:
+        warnings.append("this system does not tell who opens a connection: any user of this machine can use the board")
     return Reply(
         {"url": server.url, "read_only": read_only},
         page="served",
@@ -158,14 +162,14 @@ COMMANDS = {
         _arguments,
         "Start the server for the browser board and the HTTP API.",
         "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or\n"
-        "SIGTERM. There are no accounts, so only this machine can reach it, unless you pass --allow-remote.\n"
-        "`GET /api` returns the documentation of the API. Writes and refusals are logged on standard error.\n"
-        "Creates the board if it is missing, except with --read-only. Behind a reverse proxy, pass its host\n"
-        "name with --allow-host.",
+        "SIGTERM. Only your own processes on this machine can use it, unless you pass --allow-user or\n"
+        "--allow-remote. `GET /api` returns the documentation of the API. Writes and refusals are logged on\n"
+        "standard error. Creates the board if it is missing, except with --read-only. Behind a reverse proxy,\n"
+        "pass its host name with --allow-host, and the user that it runs as with --allow-user.",
         (
             "atb serve",
             "atb serve --port 9000 --read-only",
-            "atb serve --allow-host board.example",
+            "atb serve --allow-host board.example --allow-user www-data",
         ),
     ),
     "mcp": Command(

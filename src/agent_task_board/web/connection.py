@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from .. import exhaustion
 from ..errors import BoardError
 from . import security
-from .messages import Response, gzip, refusal
+from .messages import Misdirected, Response, gzip, refusal
 from .wire import Disconnected, Wire
 
 TYPE_CHECKING = False
@@ -37,6 +37,8 @@ class Connection(BaseHTTPRequestHandler):
 
     def handle(self) -> None:
         """Handle requests until the connection closes."""
+        if not self._is_admitted():
+            return
         try:
             self.server.register(self)
             while not self.server.stopping.is_set() and self._handle_request():
@@ -45,6 +47,26 @@ class Connection(BaseHTTPRequestHandler):
             pass
         except BoardError as error:
             self._send_last(refusal(error, close=True))
+
+    def _is_admitted(self) -> bool:
+        """Find out who is at the other end; tell those who may not come in.
+
+        They take no place among the connections: many of them would push out those of others.
+        """
+        try:
+            self.peer = self.server.access.meet(self.connection)
+        except Disconnected:
+            return False
+        except BoardError as error:
+            if error.details.get("user"):  # a client that has left, which the system knows no more, is not worth a line
+                self.server.log(f"connection refused {error.http_status}: {error.message}")
+            if self.server.turning_away.acquire(blocking=False):
+                try:
+                    self._send_last(refusal(error, close=True))
+                finally:
+                    self.server.turning_away.release()
+            return False
+        return True
 
     def finish(self) -> None:
         """Release the connection and this thread's connection to the board."""
@@ -73,6 +95,7 @@ class Connection(BaseHTTPRequestHandler):
         except BoardError as error:
             # Do not read the rest of the request: where it ends may be uncertain.
             close = head is None or not head.keep_alive or self.wire.has_unread_body(head)
+            close = close or isinstance(error, Misdirected)
             response = refusal(exhaustion.refusal(error) or error, close=close, headers=_allow_header(error))
         except Exception as error:
             known = exhaustion.refusal(error)
@@ -81,9 +104,9 @@ class Connection(BaseHTTPRequestHandler):
                 known = BoardError(f"internal error: {type(error).__name__} (see the server's log)")
             response = refusal(known, close=True)
         if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
-            self.server.log(f"{head.method} {head.path} {response.status}")
+            self.server.log(f"{head.method} {head.path} {response.status} ({self.peer})")
         elif head is None:
-            self.server.log(f"malformed request {response.status}")
+            self.server.log(f"malformed request {response.status} ({self.peer})")
         self.server.set_waiting(self, False)
         try:
             self.send(response, head)

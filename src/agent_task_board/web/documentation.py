@@ -59,7 +59,9 @@ caller gets the task; all others get 409. Do not repeat the call after a 409: ch
   the person who started the server.
 - `curl` and other programs need nothing else. Browsers can write only from the board's own page: the server refuses
   writes whose `Origin` or `Sec-Fetch-Site` names another origin. It also refuses every request for an unknown host;
-  `--allow-host` adds a host.
+  `--allow-host` adds a host. A missing or second `Host` is refused, too.
+- On Linux, connections of other users of the machine are refused with 403, unless `--allow-user` lets them in. Keep the
+  connection open until the response has arrived: a sender that has closed it is nobody.
 - The server uses HTTP/1.1 with keep-alive. A header may have {header} bytes and take {header_time:g} seconds to
   arrive; a body may take {body_time:g} seconds. A connection may be idle for {idle:g} seconds.
 
@@ -103,7 +105,7 @@ MEANINGS = (
     (201, "", "a task was created; `Location` is its path"),
     (304, "", "the board has not changed since the response with the `If-None-Match` tag"),
     (400, "invalid_input", "malformed request, value out of range, or unknown field; `details.field` names the field"),
-    (403, "not_permitted", "only people can do this, the origin is another one, or the server is read-only"),
+    (403, "not_permitted", "only people can do this; another origin or another user; or the server is read-only"),
     (404, "not_found", "no such task or route"),
     (405, "invalid_input", "the route does not have this method; `Allow` lists its methods"),
     (408, "invalid_input", "the request did not arrive in time"),
@@ -113,7 +115,7 @@ MEANINGS = (
     (413, "invalid_input", "the body is too large"),
     (414, "invalid_input", "the request line is too long"),
     (415, "invalid_input", "a write is not `application/json`"),
-    (421, "not_permitted", "the `Host` is unknown to this server"),
+    (421, "not_permitted", "the `Host` is unknown to this server, missing or repeated"),
     (431, "invalid_input", "the header is too large"),
     (500, "internal", "a bug"),
     (500, "unusable", "the board is unusable: disk error, missing permissions, or not a board"),

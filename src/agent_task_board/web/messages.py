@@ -31,7 +31,7 @@ class BadRequest(InvalidInput):
 
 
 class Misdirected(NotPermitted):
-    """The request names a host that this server does not serve."""
+    """The request names no host, several, or one that this server does not serve."""
 
     http_status = 421
 

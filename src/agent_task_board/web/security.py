@@ -62,12 +62,15 @@ class Hosts:
         """Check that a request names exactly one host, and an accepted one.
 
         Raises:
-            BadRequest: no host, or several.
-            Misdirected: an unknown host.
+            Misdirected: no host, several, or an unknown one. The connection must then be closed.
+            BadRequest: the target of the request names another one.
         """
         named = head.headers.get("host", [])
         if len(named) != 1:
-            raise BadRequest(400, f"wrong number of Host headers: {len(named)} (expected 1)")
+            raise Misdirected(
+                f"wrong number of Host headers: {len(named)} (expected 1)",
+                hint="Send one Host header: the address that `atb serve` printed, or a name given by --allow-host.",
+            )
         for host in (named[0], head.authority):
             if host is not None and not self._is_accepted(host):
                 raise Misdirected(

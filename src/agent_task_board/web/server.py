@@ -19,6 +19,7 @@ from .. import exhaustion
 from ..errors import Busy, InvalidInput, NotFound, NotPermitted, Unusable
 from ..printable import escape_line
 from . import documentation, fields, openapi, pages, routes, security, stream
+from .access import Access
 from .api import Api, Call
 from .connection import Connection
 from .messages import JSON, BadRequest, Response
@@ -37,6 +38,8 @@ CONNECTION_LIMIT = 256
 """Maximum number of open connections, if the process may open enough files."""
 FILES_APART = 64
 """Open files of the process besides those of its connections."""
+REFUSALS_AT_ONCE = 16
+"""Most connections of other users that are answered at the same time."""
 GRACE = 2.0
 """Seconds that a stopping server gives running requests to finish."""
 
@@ -51,6 +54,7 @@ class Server(ThreadingHTTPServer):
         read_only: refuse every write.
         allow_remote: allow an address that other machines can reach.
         allow_hosts: further accepted hosts, ``HOST`` or ``HOST:PORT``.
+        allow_users: further users of this machine whose processes may connect, by name or number.
         log: receives a line for every write and every refusal; by default, lines are discarded.
 
     Raises:
@@ -72,6 +76,7 @@ class Server(ThreadingHTTPServer):
         read_only: bool = False,
         allow_remote: bool = False,
         allow_hosts: Iterable[str] = (),
+        allow_users: Iterable[str] = (),
         log: Callable[[str], object] | None = None,
     ) -> None:
         self.api = Api(board, read_only=read_only)
@@ -83,6 +88,8 @@ class Server(ThreadingHTTPServer):
         self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // exhaustion.FILES_PER_THREAD))
         self.stream_limit = min(stream.STREAM_LIMIT, self.connection_limit // 2)  # the rest is for other requests
         self._streams = threading.Semaphore(self.stream_limit)
+        self.turning_away = threading.BoundedSemaphore(REFUSALS_AT_ONCE)
+        """Taken while a connection of another user is told why; beyond that, such connections are closed."""
         self._open: dict[Connection, float] = {}
         self._lock = threading.Lock()
         try:
@@ -95,6 +102,7 @@ class Server(ThreadingHTTPServer):
                     hint="The server has no accounts. Listen on 127.0.0.1, or add --allow-remote to give everyone who "
                     "can reach it full access.",
                 )
+            self.access = Access(allow_users=allow_users, open_to_all=self.is_remote)
             self.address_family = family
             super().__init__(address[:2], Connection)  # type: ignore[arg-type]
         except (OSError, UnicodeError) as error:
