@@ -249,7 +249,7 @@ def test_texts_explain_what_the_board_prints(board: Board) -> None:
 def test_calls_of_the_instructions_name_all_required_arguments_and_work(board: Board) -> None:
     told = definitions.instructions("ada")
     calls = re.findall(r"\b(\w+)\(([\w, ]*)\)", told)
-    assert {name for name, _ in calls} == set(TOOLS) - {"list_tasks", "get_task", "cancel_task"}
+    assert {name for name, _ in calls} == set(TOOLS) - {"list_tasks", "get_task", "wait", "cancel_task"}
     tools = Tools(board, lambda: "ada")
 
     def call(name: str, **given: Any) -> Said:
@@ -264,5 +264,5 @@ def test_calls_of_the_instructions_name_all_required_arguments_and_work(board: B
         task = call("create_task", title="mine")
         other = call("create_task", title="other")
         token = call("claim_task", task_id=task.id).token if "task_id" in names else ""
-        values = {"task_id": task.id, "token": token, "to": "bob", "depends_on": [other.id]}
+        values = {"task_id": task.id, "token": token, "to": "bob", "depends_on": [other.id], "wait": "1s"}
         call(name, **{one: values.get(one, "some words") for one in names})

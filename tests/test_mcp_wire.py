@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from agent_task_board.mcp_server.server import PENDING_LIMIT, WRITERS
+from agent_task_board.mcp_server.server import PENDING_LIMIT, WAITERS, WRITERS
 from agent_task_board.mcp_server.transport import LINE_LIMIT, UNANSWERED_LIMIT
 from tests.command_line import Terminal
 from tests.mcp_client import HELLO, LIMIT, Client, command, environment, greeted, locked, said, started, until
@@ -744,3 +744,54 @@ def test_server_makes_a_board_and_says_so_but_not_when_it_only_reads(tmp_path: P
     assert "created a board" in err
     with open_board(tmp_path / "data") as board:
         assert board.exists()
+
+
+# Waiting
+
+
+def begin_wait(client: Client, tool: str, **arguments: Any) -> int:
+    """Begin a call that waits; it does when the server answers what came after it."""
+    number = client.begin("tools/call", {"name": tool, "arguments": arguments})
+    assert client.ask("ping") == {}
+    return number
+
+
+def test_call_waits_for_work_and_another_one_for_its_end(tmp_path: Path) -> None:
+    with greeted(tmp_path) as client, open_board(tmp_path / "data") as board:
+        claim = begin_wait(client, "claim_task", wait="240s")
+        task = board.add("the one").task.id
+        granted = said(client.reply(claim)["result"])
+        assert granted.head == ["claimed"]
+        wait = begin_wait(client, "wait", task_ids=[task])
+        assert client.call("list_tasks").head  # other calls are answered meanwhile
+        client.call("complete_task", task_id=task, token=granted.token)
+        assert "done" in said(client.reply(wait)["result"]).text
+        late = client.call("wait", task_ids=task, status="failed", timeout="1s")
+        assert late.code == "empty"
+        assert client.call("claim_task", wait="1s").head == ["nothing"]
+        assert client.call("claim_task", wait="241s").code == "invalid_input"
+        client.end()
+
+
+def test_cancelled_wait_ends_and_claims_nothing(tmp_path: Path) -> None:
+    with greeted(tmp_path) as client, open_board(tmp_path / "data") as board:
+        # More than there are threads for waits: they would never start if cancelled ones went on.
+        for _ in range(WAITERS + 2):
+            claim = begin_wait(client, "claim_task", wait="240s")
+            client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": claim}})
+        task = board.add("free").task.id
+        wait = begin_wait(client, "wait", task_ids=[task])
+        assert board.cancel(task).task.claimed_by is None
+        assert "cancelled" in said(client.reply(wait)["result"]).text
+        client.end()
+
+
+def test_more_waits_than_threads_are_refused_as_busy(tmp_path: Path) -> None:
+    with greeted(tmp_path) as client:
+        for _ in range(WAITERS):
+            begin_wait(client, "claim_task", wait="240s")
+        assert client.call("claim_task", wait="240s").code == "busy"
+        assert client.call("claim_task").head == ["nothing"]
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        ended(client, 0)

@@ -38,5 +38,5 @@ def test_every_surface_gives_the_same_answers(steps: tuple[Step, ...], surfaces:
 def test_scenarios_call_every_tool() -> None:
     steps = [step for steps in SCENARIOS.values() for step in steps]
     called = [TOOL[step.verb] for step in steps if Mcp.given(step.verb, dict(step.arguments)) is not None]
-    assert set(called) == set(TOOLS)
+    assert set(called) == set(TOOLS) - {"wait"}  # its answers differ by surface: test_waiting.py
     assert len(called) > 500

@@ -11,13 +11,15 @@ import pytest
 
 from agent_task_board.board import waiting
 from tests.command_line import Terminal
+from tests.serving import serving
 from tests.support import MARIA, bring_to, hold, open_board, refused
 from tests.waiting import LIMIT, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agent_task_board import Board, Grant
+    from tests.serving import InThread, Wire
     from tests.support import Clock
 
 
@@ -308,3 +310,84 @@ def _has_open(pid: int, name: str) -> bool:
         return any(str(link.readlink()).endswith(name) for link in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
+
+
+# Over HTTP
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[InThread]:
+    with serving(tmp_path / "data") as found:
+        found.board.create()
+        yield found
+
+
+def begin(server: InThread, data: bytes, wire: Wire) -> None:
+    """Send a request and return once the server waits for what it asks for."""
+    wire.send(data)
+    free = server.server.waiting_limit
+    eventually(lambda: server.server._waiting._value < free, "the wait")
+
+
+def getting(path: str, wire: Wire) -> bytes:
+    return b"GET " + path.encode() + b" HTTP/1.1\r\n" + wire.host_field + b"\r\n"
+
+
+def test_request_gets_the_task_that_comes_while_it_waits(server: InThread) -> None:
+    with server.wire() as wire:
+        begin(server, wire.posting("/api/claim?wait=60", {"agent": "ada"}), wire)
+        task = server.board.add("the one").task.id
+        assert wire.read("POST").data["task"]["id"] == task
+        begin(server, getting(f"/api/tasks/{task}?wait=60&for=done", wire), wire)
+        server.board.cancel(task)
+        assert wire.read().data["task"]["status"] == "cancelled"
+        newest = server.board.events(before=0, limit=1)["events"][0]["seq"]
+        begin(server, getting(f"/api/events?after={newest}&wait=60", wire), wire)
+        server.board.comment(task, "a word")
+        assert [event["kind"] for event in wire.read().data["events"]] == ["commented"]
+    assert server.server._waiting._value == server.server.waiting_limit
+
+
+def test_wait_of_a_client_that_left_ends_and_claims_nothing(server: InThread) -> None:
+    with server.wire() as wire:
+        begin(server, wire.posting("/api/claim?wait=240", {"agent": "ada"}), wire)
+    eventually(lambda: server.server._waiting._value == server.server.waiting_limit, "the end of the wait")
+    assert server.board.add("free").task.status == "queued"
+    assert not server.board.agents()
+
+
+def test_request_behind_one_that_waits_is_answered_after_it(server: InThread) -> None:
+    with server.wire() as wire:
+        begin(server, wire.posting("/api/claim?wait=60", {"agent": "ada"}), wire)
+        wire.send(getting("/healthz", wire))
+        server.board.add("the one")
+        assert wire.read("POST").data["task"]["title"] == "the one"
+        assert wire.read().data["status"] == "ok"
+
+
+def test_waits_that_are_over_answer_with_what_is_there(server: InThread) -> None:
+    with server.client() as client:
+        assert client.call("POST", "/api/claim?wait=0", {"agent": "ada"})[1]["data"] is None
+        task = client.data("POST", "/api/tasks", {"title": "x", "assignee": "bob"})["task"]["id"]
+        client.refused("conflict", "POST", f"/api/tasks/{task}/claim?wait=1", {"agent": "ada"})
+        assert client.data("GET", f"/api/tasks/{task}?wait=1&for=done,review")["task"]["status"] == "queued"
+        client.refused("invalid_input", "GET", f"/api/tasks/{task}?wait=1&for=finished")
+        client.refused("invalid_input", "GET", f"/api/tasks/{task}?for=done")
+        client.refused("invalid_input", "GET", "/api/events?wait=1&before=0")
+        client.refused("invalid_input", "POST", "/api/claim?wait=241", {"agent": "ada"})
+
+
+def test_waits_are_limited_and_leave_room_for_other_requests(server: InThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.server, "_waiting", threading.Semaphore(1))
+    monkeypatch.setattr(server.server, "waiting_limit", 1)
+    with server.wire() as first, server.client() as second:
+        begin(server, first.posting("/api/claim?wait=60", {"agent": "ada"}), first)
+        second.refused("busy", "POST", "/api/claim?wait=60", {"agent": "bob"})
+        assert second.data("POST", "/api/claim", {"agent": "bob"}) is None
+
+
+def test_server_that_stops_ends_its_waits(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server, server.wire() as wire:
+        begin(server, wire.posting("/api/claim?wait=240", {"agent": "ada"}), wire)
+        server.server.shutdown()
+        wire.rest()

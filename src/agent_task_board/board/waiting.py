@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from .. import inputs, instants
-from ..errors import Busy, Conflict, InvalidInput
+from ..errors import Busy, Conflict, Empty, InvalidInput
 from ..model import FINAL, LEASED, QUEUED, STATUSES
 from .attention import attention
 from .claiming import best_ready
@@ -58,6 +58,15 @@ class Waited:
         self.met = met
         self.reason = reason
 
+    def refusal(self) -> Empty:
+        """Return the refusal of a wait that did not get there."""
+        states = "; ".join(f"task {task.id} is {task.status}" for task in self.tasks[:3])
+        return Empty(
+            self.reason or f"the time is over: {states}",
+            hint=None if self.reason is None else "A longer wait does not help.",
+            tasks=[{"id": task.id, "status": task.status} for task in self.tasks],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the ``data`` of the answer."""
         return {"tasks": [task.to_dict() for task in self.tasks], "met": self.met}
@@ -72,6 +81,11 @@ def to_seconds(wait: str | float | None, field: str = "wait") -> float | None:
     if wait is None:
         return None
     return instants.parse_length(wait, field=field, low=WAIT_LOW, high=WAIT_HIGH) / instants.SECOND
+
+
+def at_once(_: float) -> bool:
+    """Return true: a pause that ends every wait before it begins."""
+    return True
 
 
 def until(core: Core, look: Look[Found], *, seconds: float | None, pause: Pause = sleep) -> Found | None:
@@ -145,7 +159,13 @@ class _Idle(Exception):
 
 
 def claim(
-    core: Claiming, agent: str, *, seconds: float | None, until_idle: bool, pause: Pause = sleep, **arguments: Any
+    core: Claiming,
+    agent: str,
+    *,
+    seconds: float | None,
+    until_idle: bool = False,
+    pause: Pause = sleep,
+    **arguments: Any,
 ) -> Grant | None:
     """Claim as ``Claiming.claim`` does, and wait for a task if there is none.
 
@@ -249,8 +269,12 @@ def wait(
     seconds: float | None = None,
     pause: Pause = sleep,
 ) -> Waited:
-    """Do what ``Board.wait`` promises; ``pause`` sleeps for some seconds, and a true result ends the wait."""
-    wanted = [inputs.one_of(status, "for", STATUSES) for status in statuses] or list(ENDED)
+    """Do what ``Board.wait`` promises; ``pause`` sleeps for some seconds, and a true result ends the wait.
+
+    An element of ``statuses`` may have several, separated by commas.
+    """
+    names = [name.strip() for given in statuses for name in given.split(",")]
+    wanted = [inputs.one_of(name, "for", STATUSES) for name in names] or list(ENDED)
     if not tasks:
         raise InvalidInput("id: missing", hint=f"Name the tasks to wait for, or wait for {NEEDS_YOU}.", field="id")
     with core.read() as tx:

@@ -46,12 +46,7 @@ def _wait(call: Call) -> Reply:
         return Reply({"needs_you": needs}, page="needs", compact=_in_brief("needs-you", [], needs))
     waited = call.board.wait(args.ids, statuses, every=not args.any, wait=limit)
     if not waited.met:
-        states = "; ".join(f"task {task.id} is {task.status}" for task in waited.tasks[:3])
-        raise Empty(
-            waited.reason or f"the time is over: {states}",
-            hint=None if waited.reason is None else "A longer wait does not help.",
-            tasks=[{"id": task.id, "status": task.status} for task in waited.tasks],
-        )
+        raise waited.refusal()
     return Reply(waited.to_dict(), page="tasks", compact=_in_brief("wait", waited.tasks, call.board.attention()))
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import itertools
 import json
 import logging
 import os
 import sys
+import threading
 import traceback
 
 import anyio
@@ -30,7 +32,7 @@ from ..instants import SECOND
 from ..printable import escape_json, is_visible
 from ..text import compact
 from . import definitions
-from .tools import Tools, refusal
+from .tools import Answer, Tools, refusal
 from .transport import Channel, Transport, end_on_signals, first_error, without_surrogates
 
 TYPE_CHECKING = False
@@ -49,8 +51,11 @@ BOARD, TASK = "atb://board", "atb://tasks/"
 NOT_FOUND = -32002
 """The error code for a missing resource in protocols with ``initialize``; later protocols have none."""
 
-READERS, WRITERS = 8, 16
-"""Maximum numbers of threads: for calls that only read, and for calls that may wait for the write lock."""
+READERS, WRITERS, WAITERS = 8, 16, 16
+"""Maximum numbers of threads: for calls that only read, for calls that may wait for the write lock, and for calls that
+wait for something to happen."""
+PROGRESS_INTERVAL = 15
+"""Seconds between the progress notifications of a call that waits."""
 FILES_APART = 20
 """Open files of the process besides those of its threads."""
 PENDING_LIMIT = 256
@@ -94,16 +99,21 @@ class WorkerThreads:
         self._pending = 0
         self._patience = patience
         threads = max(0, files - FILES_APART) // exhaustion.FILES_PER_THREAD
-        self.readers = max(1, min(READERS, threads // 3))
-        self.writers = max(1, min(WRITERS, threads - self.readers))
+        self.readers = max(1, min(READERS, threads // 4))
+        self.waiters = max(1, min(WAITERS, threads // 4))
+        self.writers = max(1, min(WRITERS, threads - self.readers - self.waiters))
 
     @functools.cached_property
-    def _readers(self) -> anyio.CapacityLimiter:  # must be created in the event loop, like the next two
+    def _readers(self) -> anyio.CapacityLimiter:  # must be created in the event loop, like the next three
         return anyio.CapacityLimiter(self.readers)
 
     @functools.cached_property
     def _writers(self) -> anyio.CapacityLimiter:
         return anyio.CapacityLimiter(self.writers)
+
+    @functools.cached_property
+    def _waiters(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(self.waiters)
 
     @functools.cached_property
     def _turns(self) -> anyio.Semaphore:
@@ -112,6 +122,19 @@ class WorkerThreads:
     async def read(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function that only reads in a thread; a cancelled call ends when the function has returned."""
         return await anyio.to_thread.run_sync(function, *arguments, limiter=self._readers)
+
+    def refuse_wait(self) -> None:
+        """Refuse one more call that waits for something to happen, if no thread is free for it.
+
+        Raises:
+            Busy: none is free.
+        """
+        if self._waiters.borrowed_tokens >= self.waiters:
+            raise Busy(f"too many calls wait (limit {self.waiters})")
+
+    async def wait(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function that waits for something to happen; if the call is cancelled, it goes on alone."""
+        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._waiters, abandon_on_cancel=True)
 
     async def write(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function that may wait for the write lock in a thread.
@@ -160,8 +183,10 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     channel = Channel()
     report: Callable[[Exception], object] = repr if quiet else traceback.print_exception
-    tools = Tools(board, _caller.get, read_only=read_only, report=report)
-    files = exhaustion.raise_file_limit(FILES_APART + (READERS + WRITERS) * exhaustion.FILES_PER_THREAD)
+    tools = Tools(
+        board, _caller.get, pause=lambda seconds: _end_of_call.get().wait(seconds), read_only=read_only, report=report
+    )
+    files = exhaustion.raise_file_limit(FILES_APART + (READERS + WRITERS + WAITERS) * exhaustion.FILES_PER_THREAD)
     workers = WorkerThreads(board.settings.busy_timeout / SECOND, files)
     server = _server(tools, Identity(agent), workers, read_only=read_only)
     transport = Transport(channel, on_end=board.close, report=report)
@@ -185,6 +210,8 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
 
 _caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller")
 """The agent name of the client that sent the current request."""
+_end_of_call: contextvars.ContextVar[threading.Event] = contextvars.ContextVar("end_of_call")
+"""Set when the current request is over, also for a thread that still waits for it."""
 
 
 def _server(tools: Tools, identity: Identity, workers: WorkerThreads, *, read_only: bool) -> Server[Any]:
@@ -201,9 +228,12 @@ def _server(tools: Tools, identity: Identity, workers: WorkerThreads, *, read_on
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         _caller.set(caller(context))
         tool = definitions.TOOLS.get(call.name)
+        given = context.request or {}
         start = workers.read if tool is None or tool.reads else workers.write
+        if tools.waits(call.name, given):
+            start = functools.partial(_start_waiting, workers, context)
         try:
-            answer = await start(tools.call, call.name, context.request or {})
+            answer = await start(tools.call, call.name, given)
         except Busy as error:
             answer = refusal(error)
         text = types.TextContent(type="text", text=without_surrogates(answer.text))
@@ -278,6 +308,33 @@ def _server(tools: Tools, identity: Identity, workers: WorkerThreads, *, read_on
     server.add_request_handler("server/discover", types.RequestParams, discover)
     server.middleware[:] = [_explain, initialize]  # without the SDK's telemetry, which nothing here collects
     return server
+
+
+async def _start_waiting(
+    workers: WorkerThreads, context: Context, function: Callable[..., Answer], *arguments: Any
+) -> Answer:
+    """Run a call that waits in a thread of its own kind, report progress, and end it when the client cancels it.
+
+    Raises:
+        Busy: too many calls wait.
+    """
+    workers.refuse_wait()
+    ended = threading.Event()
+    _end_of_call.set(ended)
+
+    async def report() -> None:
+        for beat in itertools.count(1):
+            await anyio.sleep(PROGRESS_INTERVAL)
+            await context.session.report_progress(beat * PROGRESS_INTERVAL, message="waiting")
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(report)
+            answer: Answer = await workers.wait(function, *arguments)
+            group.cancel_scope.cancel()
+    finally:
+        ended.set()
+    return answer
 
 
 async def _explain(ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from .. import exhaustion, inputs
-from ..board import fields
+from ..board import fields, waiting
 from ..errors import BoardError, Conflict, InvalidInput, NotFound, NotPermitted
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
+from ..instants import SECOND, parse_length
 from ..model import AGENT
 from ..text import compact
 from . import arguments, neighbours
-from .definitions import LIST_TOKENS, PAGE, TASK_TOKENS, TOOLS
+from .definitions import LIST_TOKENS, PAGE, TASK_TOKENS, TOOLS, WAIT_DEFAULT, WAIT_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Tools:
     Args:
         board: the board.
         agent: returns the agent of the current request; it acts if the call names no other.
+        pause: sleeps for some seconds in a call that waits; true if the client has cancelled the call. By default, no
+            call waits.
         read_only: offer only read-only tools.
         report: receives each unexpected exception; the answer has no traceback.
     """
@@ -56,11 +59,13 @@ class Tools:
         board: Board,
         agent: Callable[[], str],
         *,
+        pause: Callable[[float], bool] = waiting.at_once,
         read_only: bool = False,
         report: Callable[[Exception], object] = repr,
     ) -> None:
         self.board = board
         self._agent = agent
+        self._pause = pause
         self._read_only = read_only
         self._report = report
         self._board_existed = False
@@ -69,6 +74,10 @@ class Tools:
     def offered(self) -> list[Tool]:
         """Return the tools that may be called."""
         return [tool for tool in TOOLS.values() if tool.reads or not self._read_only]
+
+    def waits(self, name: str, given: Arguments) -> bool:
+        """Say whether a call waits for something to happen."""
+        return name == "wait" or (name == "claim_task" and bool(given.get("wait")))
 
     def call(self, name: str, given: Arguments) -> Answer:
         """Call a tool; a refusal is an answer, too."""
@@ -133,7 +142,13 @@ class Tools:
     def _claim(self, found: Arguments) -> str:
         agent = found.pop("agent", None) or self._agent()
         filters = {"queues": found.pop("queue", ()), "tags": found.pop("tags", ())}
-        grant = self.board.claim(agent, task=found.pop("task_id", None), **filters, **found)
+        grant = None
+        found["task"] = found.pop("task_id", None)
+        wait = _seconds(found.pop("wait", None), "wait", 0)
+        if wait:
+            grant = waiting.claim(self.board, agent, seconds=wait, pause=self._pause, **filters, **found)
+        if grant is None and (not wait or found["task"]):  # the refusal says why one task was not ready
+            grant = self.board.claim(agent, **filters, **found)
         if grant is None:
             return compact.nothing([*self.board.nothing_ready(agent, **filters), *self.missing()])
         return compact.receipt(grant, "claimed")
@@ -182,6 +197,15 @@ class Tools:
         details = self.board.show(found["task_id"])
         return compact.details(details, self.board.attention(), tokens=TASK_TOKENS)
 
+    def _wait(self, found: Arguments) -> str:
+        seconds = _seconds(found.get("timeout"), "timeout", WAIT_DEFAULT)
+        waited = waiting.wait(
+            self.board, found["task_ids"], found.get("status", ()), seconds=seconds, pause=self._pause
+        )
+        if not waited.met:
+            raise waited.refusal()
+        return compact.tasks("wait", waited.tasks, self.board.attention())
+
     def _update(self, found: Arguments) -> str:
         actor = self._actor(found)
         found.pop("agent", None)
@@ -214,10 +238,22 @@ _TOOLS: dict[str, Callable[[Tools, Arguments], str]] = {
     "handoff_task": Tools._handoff,
     "list_tasks": Tools._list,
     "get_task": Tools._get,
+    "wait": Tools._wait,
     "update_task": Tools._update,
     "add_comment": Tools._comment,
     "cancel_task": Tools._cancel,
 }
+
+
+def _seconds(value: Any, field: str, default: int) -> float:
+    """Return the seconds that a call waits.
+
+    Raises:
+        InvalidInput: not a duration, or more than the server allows.
+    """
+    if value is None:
+        return default
+    return parse_length(value, field=field, high=WAIT_LIMIT * SECOND) / SECOND
 
 
 def refusal(error: BoardError) -> Answer:

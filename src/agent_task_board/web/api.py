@@ -8,6 +8,7 @@ import threading
 
 from .. import inputs
 from .._version import __version__
+from ..board import waiting
 from ..board.fields import as_arguments
 from ..board.queries import events_follow
 from ..errors import InvalidInput
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..board.snapshot import Snapshot
-    from ..model import Receipt
+    from ..model import EventPage, Receipt
     from ..service import Board
     from .messages import Head
 
@@ -85,14 +86,24 @@ class Api:
 class Call:
     """One request: its task id, body fields and query parameters, all with names that the route accepts."""
 
-    __slots__ = ("api", "body", "head", "id", "query")
+    __slots__ = ("api", "body", "head", "id", "pause", "query")
 
-    def __init__(self, api: Api, head: Head, task: str, query: dict[str, Any], body: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        head: Head,
+        task: str,
+        query: dict[str, Any],
+        body: dict[str, Any],
+        pause: Callable[[float], bool] = waiting.at_once,
+    ) -> None:
         self.api = api
         self.head = head
         self.id = task
         self.query = query
         self.body = body
+        self.pause = pause
+        """Sleeps for some seconds; true if there is no reason to wait longer, since the client has left."""
 
     @property
     def board(self) -> Board:
@@ -196,10 +207,20 @@ def list_tasks(call: Call) -> Response:
 
 def show(call: Call) -> Response:
     """Return a task with its attempts, linked tasks and comments."""
+    _wait_for_task(call)
     found = call.board.show(call.id)
     if not call.wants_text():
         return call.answer(found, headers=[_VARIES])
     return _plain(compact.details(found, call.board.attention(), tokens=call.query.get("budget")))
+
+
+def _wait_for_task(call: Call) -> None:
+    """Wait until the task has one of the statuses ``for``, at most ``wait`` seconds."""
+    statuses, seconds = call.query.get("for", ()), call.query.get("wait")
+    if seconds is not None:
+        waiting.wait(call.board, [call.id], statuses, seconds=seconds, pause=call.pause)
+    elif statuses:
+        raise InvalidInput("for: requires wait", field="for")
 
 
 def _plain(text: str) -> Response:
@@ -209,11 +230,28 @@ def _plain(text: str) -> Response:
 def events(call: Call) -> Response:
     """Return events of one task or of the whole board."""
     task = call.id or call.query.pop("task", None)
+    seconds = call.query.pop("wait", None)
+    if seconds is not None and "before" in call.query:
+        raise InvalidInput("wait: cannot be combined with before", field="wait")
     found = call.board.events(task=task, **call.query)
+    if seconds is not None and not found["events"]:
+        found = (
+            waiting.until(
+                call.board,
+                lambda: _first(call.board.events(task=task, **call.query)),
+                seconds=seconds,
+                pause=call.pause,
+            )
+            or found
+        )
     more = 0
     if "before" not in call.query and len(found["events"]) == call.query.get("limit", 100):
         more = call.board.count_events(found["next"], task=task)
     return call.answer(found, [events_follow(more)] if more else [])
+
+
+def _first(found: EventPage) -> tuple[EventPage | None, None]:
+    return (found if found["events"] else None), None
 
 
 def agents(call: Call) -> Response:
@@ -314,7 +352,12 @@ def claim_next(call: Call) -> Response:
 
 def _claim(call: Call, agent: Any, **filters: Any) -> Response:
     options = call.given("lease", "if_status", "comment", "request_id")
-    grant = call.board.claim(agent, actor=call.named_actor(), **filters, **options)
+    options["actor"] = call.named_actor()
+    grant = None
+    if seconds := call.query.get("wait"):
+        grant = waiting.claim(call.board, agent, seconds=seconds, pause=call.pause, **filters, **options)
+    if grant is None and (not seconds or "task" in filters):  # the refusal says why one task was not ready
+        grant = call.board.claim(agent, **filters, **options)
     if grant is None:
         return call.answer(None, call.board.nothing_ready(agent, **filters))
     return call.receipt(grant)

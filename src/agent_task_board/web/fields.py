@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     Schema = dict[str, Any]
 
+WAIT_LIMIT = 240
+"""Seconds that a request may wait, at most."""
+
 DURATION: Schema = {"type": ["string", "number", "null"], "examples": ["15m", 900]}
 _REFERENCE: Schema = {"type": "string", "minLength": 4, "maxLength": inputs.NAME}
 
@@ -141,6 +144,14 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "budget": (
         {"type": "integer", "minimum": compact.BUDGET_LOW, "maximum": compact.BUDGET_HIGH},
         "maximum number of tokens, at 4 characters each; requires `Accept: text/plain`",
+    ),
+    "wait": (
+        {"type": "integer", "minimum": 0, "maximum": WAIT_LIMIT},
+        f"wait this many seconds for it, at most {WAIT_LIMIT}; the answer comes at once when it is there",
+    ),
+    "for": (
+        _list_of({"enum": list(STATUSES)}),
+        "with `wait`: wait for one of these statuses; default `done`, `review`, `failed` or `cancelled`",
     ),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to include; default 14"),
 }

@@ -160,7 +160,10 @@ ROUTES = (
         example='{"title": "Write the parser", "priority": 5, "tags": ["parser"]}',
     ),
     Route(
-        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="budget", refusals="not_found",
+        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="wait for budget",
+        refusals="not_found busy",
+        details="With `wait`, the response comes as soon as the task has one of the statuses `for`, or when the time\n"
+        "is over: look at `status`.",
     ),
     Route(
         "PATCH", "/api/tasks/{id}", api.change, "Update a task, or claim it, if it has the expected state.", "changed",
@@ -173,18 +176,20 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/tasks/{id}/events", api.events, "List the events of one task.", "events",
-        query="after before limit", refusals="not_found",
+        query="after before limit wait", refusals="not_found busy",
     ),
     Route(
         "POST", "/api/claim", api.claim_next, "Claim the next ready task.", "next",
-        required="agent", optional="queue tags lease if_status comment request_id actor",
-        refusals="lease_lost conflict",
-        details="Claims the oldest of the tasks with the highest priority. Expired leases are ended first.",
+        required="agent", optional="queue tags lease if_status comment request_id actor", query="wait",
+        refusals="lease_lost conflict busy",
+        details="Claims the oldest of the tasks with the highest priority. Expired leases are ended first. With\n"
+        "`wait`, the response comes as soon as a task is ready, or when the time is over.",
         example='{"agent": "ada", "lease": "15m"}',
     ),
     Route(
         "POST", "/api/tasks/{id}/claim", api.claim, "Claim one particular task.", "lease",
-        required="agent", optional="lease if_status comment request_id actor", refusals="not_found conflict lease_lost",
+        required="agent", optional="lease if_status comment request_id actor", query="wait",
+        refusals="not_found conflict lease_lost busy",
         example='{"agent": "ada"}',
     ),
     Route(
@@ -262,7 +267,8 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/events", api.events, "List the events of the whole board.", "events",
-        query="after before limit task", refusals="not_found",
+        query="after before limit task wait", refusals="not_found busy",
+        details="With `wait`, the response comes as soon as there is an event after `after`, or when the time is over.",
     ),
     Route(
         "GET", "/api/stream", None, "Stream events as they happen.", "stream", query="after", refusals="busy",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import socket
 import sys
@@ -15,7 +16,7 @@ import threading
 import time
 from http.server import ThreadingHTTPServer
 
-from .. import exhaustion
+from .. import exhaustion, inputs
 from ..errors import Busy, InvalidInput, NotFound, NotPermitted, Unusable
 from ..printable import escape_line
 from . import documentation, fields, openapi, pages, routes, security, stream
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 CONNECTION_LIMIT = 256
 """Maximum number of open connections, if the process may open enough files."""
+WAITING_LIMIT = 64
+"""Maximum number of requests that wait for something to happen, and at most a quarter of the connections."""
 FILES_APART = 64
 """Open files of the process besides those of its connections."""
 REFUSALS_AT_ONCE = 16
@@ -90,6 +93,8 @@ class Server(ThreadingHTTPServer):
         self._streams = threading.Semaphore(self.stream_limit)
         self.turning_away = threading.BoundedSemaphore(REFUSALS_AT_ONCE)
         """Taken while a connection of another user is told why; beyond that, such connections are closed."""
+        self.waiting_limit = min(WAITING_LIMIT, self.connection_limit // 4)
+        self._waiting = threading.Semaphore(self.waiting_limit)
         self._open: dict[Connection, float] = {}
         self._lock = threading.Lock()
         try:
@@ -249,7 +254,20 @@ class Server(ThreadingHTTPServer):
             _refuse_body(head)
         self.set_waiting(connection, False)
         query = fields.read_query(head.query, route.parameters())
-        return self._call(route, Call(self.api, head, task, query, body))
+        if not inputs.integer(query.get("wait", 0), "wait", 0, fields.WAIT_LIMIT):
+            return self._call(route, Call(self.api, head, task, query, body))
+        if not self._waiting.acquire(blocking=False):
+            raise Busy(f"too many requests wait (limit {self.waiting_limit})")
+        try:
+            return self._call(
+                route, Call(self.api, head, task, query, body, functools.partial(self._pause, connection))
+            )
+        finally:
+            self._waiting.release()
+
+    def _pause(self, connection: Connection, seconds: float) -> bool:
+        """Wait some seconds; return whether the server stops or the client has left."""
+        return self.stopping.wait(seconds) or connection.wire.has_left()
 
     def _read_body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
         length = body_length(head)

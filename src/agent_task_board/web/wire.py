@@ -133,6 +133,16 @@ class Wire:
         except OSError:
             return True
 
+    def has_left(self) -> bool:
+        """Return whether the client has disconnected; a request that it has already sent stays unread."""
+        self._connection.settimeout(0)
+        try:
+            return not self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def drain(self) -> None:
         """Read and discard remaining input, so that closing the socket does not destroy the last response."""
         try:
