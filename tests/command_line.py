@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COMMANDS = """
 claim resume heartbeat complete fail release handoff add update comment approve reject reassign retry cancel
 list show events agents stats watch completion prime setup serve mcp schedule hooks export import backup restore doctor
-archive unarchive tick config demo init where
+archive unarchive tick config demo init where trust
 """.split()
 
 EXIT_CODES = {
@@ -123,6 +123,7 @@ class Terminal:
         self.environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(directory),
+            "XDG_STATE_HOME": f"{directory}-state",
             "LOGNAME": "carla",
             **{name: value for name, value in os.environ.items() if name in PASSED_ON},
         }

@@ -456,8 +456,9 @@ def test_file_that_is_not_toml_in_utf8_is_refused_by_its_name(tmp_path: Path, co
 
 
 def test_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
-    (tmp_path / "atb.toml").write_bytes(b"\xef\xbb\xbfmax_attempts = 5\r\n[serve]\r\nport = 1\r\n")
-    found = load(tmp_path)
+    file = tmp_path / "atb.toml"
+    file.write_bytes(b"\xef\xbb\xbfmax_attempts = 5\r\n[serve]\r\nport = 1\r\n")
+    found = load(tmp_path, file=file)
     assert (found.settings.max_attempts, found.values["serve.port"][0]) == (5, 1)
 
 
@@ -499,40 +500,6 @@ def test_hooks_of_a_named_file_count(tmp_path: Path) -> None:
         assert hooks(found) == ON
         assert found.values["hooks.enabled"][1] == f"file {file}"
         assert found.warnings == []
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
-def test_hooks_of_the_data_directory_count_only_if_this_user_owns_the_file(tmp_path: Path) -> None:
-    write(tmp_path / "data" / "config.toml", HOOKS)
-    (tmp_path / "data").chmod(0o700)
-    found = load(tmp_path)
-    assert (hooks(found), found.warnings) == (ON, [])
-
-    os.chown(tmp_path / "data" / "config.toml", SOMEBODY, -1)
-    found = load(tmp_path)
-    assert (hooks(found), len(found.warnings)) == (OFF, 1)
-    assert hooks(load(tmp_path, file=tmp_path / "data" / "config.toml")) == ON
-
-
-def test_hooks_of_the_default_data_directory_count_only_if_nobody_else_can_enter_it(tmp_path: Path) -> None:
-    file = write(tmp_path / "data" / "config.toml", f"max_attempts = 5\n{HOOKS}")
-    for mode in (0o755, 0o750, 0o701):  # as git creates it
-        (tmp_path / "data").chmod(mode)
-        found = load(tmp_path)
-        assert (hooks(found), len(found.warnings)) == (OFF, 1)
-        assert str(file) in found.warnings[0]
-        assert found.settings.hooks is None
-        assert found.settings.max_attempts == 5
-        # The user has named the directory.
-        assert hooks(load(tmp_path, data_dir="data")) == ON
-        assert hooks(load(tmp_path, environ={"ATB_DATA_DIR": "data"})) == ON
-
-
-def test_board_makes_a_data_directory_whose_hooks_count(tmp_path: Path) -> None:
-    with Board(tmp_path / "data", actor=MARIA) as board:
-        board.create()
-    write(tmp_path / "data" / "config.toml", HOOKS)
-    assert hooks(load(tmp_path)) == ON
 
 
 def test_hooks_reach_the_core_only_if_they_are_on_and_have_somebody_to_tell(tmp_path: Path) -> None:

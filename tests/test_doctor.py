@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.support import Clock
 
-CHECKS = ("sqlite", "filesystem", "disk", "permissions", "log", "unfinished", "config", "file", *inside.FINE)
+CHECKS = ("sqlite", "filesystem", "disk", "permissions", "log", "unfinished", "config", "trust", "file", *inside.FINE)
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 
-from . import inputs, instants, ownership, places
+from . import inputs, instants, places
 from .errors import InvalidInput, Unusable
 from .settings import AGE_HIGH, LEASE_HIGH, LEASE_LOW, WAIT_HIGH, Hooks, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    from .trust import Trust
 
     Check = Callable[[object, str], object]
     """Takes a value from the file and its key; returns the value as ``show`` prints it, or raises ``InvalidInput``."""
@@ -45,14 +47,28 @@ class Config:
     Args:
         data_dir: absolute path of the data directory.
         settings: what the core works with.
-        file: absolute path of the file that was read, if any.
+        file: absolute path of the file that was read, if any; ``content`` is what was in it.
         values: every key, dotted (``serve.port``), with its value as ``show`` returns it and where that came from.
         warnings: what was found and does not apply.
-        passed_over: of these, the files and boards that other users control.
+        ignored: everything of that, also what matters to a few commands only, in sentences: files and boards that
+            other users control, and sections of a file that need ``atb trust``.
+        is_named: whether an option or a variable names the file.
+        untrusted: the sections of the file that count only after ``atb trust``, with their values by dotted key.
         place: what the search for the project's board found; ``None`` if the data directory was named.
     """
 
-    __slots__ = ("data_dir", "file", "passed_over", "place", "settings", "values", "warnings")
+    __slots__ = (
+        "content",
+        "data_dir",
+        "file",
+        "ignored",
+        "is_named",
+        "place",
+        "settings",
+        "untrusted",
+        "values",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -60,28 +76,35 @@ class Config:
         data_dir: str,
         settings: Settings,
         file: str | None,
+        content: bytes,
+        is_named: bool,
         values: dict[str, tuple[Any, str]],
         warnings: list[str],
-        passed_over: list[str],
+        ignored: list[str],
+        untrusted: dict[str, object],
         place: places.Place | None,
     ) -> None:
         self.data_dir = data_dir
         self.settings = settings
         self.file = file
+        self.content = content
+        self.is_named = is_named
         self.values = values
         self.warnings = warnings
-        self.passed_over = passed_over
+        self.ignored = ignored
+        self.untrusted = untrusted
         self.place = place
 
 
 class _File:
-    """A configuration file: its path, its checked values, and why it applies."""
+    """A configuration file: its path, its content and its checked values."""
 
-    __slots__ = ("path", "values")
+    __slots__ = ("content", "path", "values")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.values = _check(_parse(_read(path), path), path)
+        self.content = _read(path)
+        self.values = _check(_parse(self.content, path), path)
 
     @property
     def data_dir(self) -> str | None:
@@ -138,31 +161,29 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
             field="data_dir",
         )
     if file is None:
-        file = search.inside(directory) or (search.project(place) if place is not None else None) or search.own()
+        # An atb.toml settles nothing for a board that the user names, also if that is in the user's own file.
+        is_found = place is not None and directory == place.data_dir
+        file = search.inside(directory) or (search.project(place) if place and is_found else None) or search.own()
 
     values: dict[str, tuple[Any, str]] = {
         key: (list(default) if isinstance(default, list) else default, "default")
         for key, (default, _, _) in KEYS.items()
     }
-    warnings = [*search.passed_over]
+    warnings = [*search.ignored]
+    ignored = [*search.ignored]
+    untrusted: dict[str, object] = {}
     settings = Settings()
     if file is not None:
         found = dict(file.values)
-        is_inside = os.path.dirname(file.path) == directory
-        if is_inside and not is_named and found.pop("data_dir", None) is not None:
+        if os.path.dirname(file.path) == directory and not is_named and found.pop("data_dir", None) is not None:
             warnings.append(f"{file.path}: data_dir is ignored in the data directory's own {IN_DATA_DIR}")
-        # A directory from a checkout is never private: git stores no such modes.
-        may_hook = (
-            is_named or file.path == own_file(environ) or (is_inside and (place is None or _is_private(directory)))
-        )
-        hooks = [key for key in found if key.startswith("hooks.")]
-        if hooks and not may_hook:  # a file from a checkout must never make this user run a program
-            for key in hooks:
-                del found[key]
-            warnings.append(
-                f"{file.path}: [hooks] is ignored; it applies only in a file named by --config or ATB_CONFIG, in your "
-                f"own configuration, or in {IN_DATA_DIR} in a data directory that you name or that only you can enter"
-            )
+        if not is_named and file.path != own_file(environ):
+            untrusted = search.untrusted(file, found, place)
+            found = {key: value for key, value in found.items() if key not in untrusted}
+            for reason, is_common in _reasons(file.path, untrusted, was_trusted=bool(untrusted) and search.knew(file)):
+                ignored.append(reason)
+                if is_common:
+                    warnings.append(reason)
         values.update((key, (value, f"file {file.path}")) for key, value in found.items())
         settings = _settings(values)
         if environ.get("ATB_DELIVERY"):  # a change by a hook must trigger no hook: that could go on endlessly
@@ -173,10 +194,21 @@ def load(*, data_dir: str | None, config: str | None, environ: Mapping[str, str]
         settings=settings,
         file=None if file is None else file.path,
         values=values,
+        content=b"" if file is None else file.content,
+        is_named=is_named,
         warnings=warnings,
-        passed_over=search.passed_over,
+        ignored=ignored,
+        untrusted=untrusted,
         place=place,
     )
+
+
+def _reasons(path: str, untrusted: dict[str, object], *, was_trusted: bool) -> Iterator[tuple[str, bool]]:
+    """Yield a sentence for each part of a file that does not count yet, and whether every command needs to know it."""
+    parts = {f"[{key.partition('.')[0]}]" if "." in key else f"{key}" for key in untrusted}
+    why = "the file changed since it was trusted" if was_trusted else "the file was found, not named"
+    for part in sorted(parts):
+        yield f"{path}: {part} is ignored: {why}; `atb trust` shows it and makes it count", part != "[serve]"
 
 
 class _Search:
@@ -185,7 +217,8 @@ class _Search:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._files: dict[str, _File | None] = {}
-        self.passed_over: list[str] = []
+        self._trust: Trust | None = None
+        self.ignored: list[str] = []
 
     def place(self, base: str) -> places.Place:
         """Return the project's board, or where it would be created."""
@@ -213,11 +246,43 @@ class _Search:
         return self._files[path]
 
     def _pass_over(self, path: str) -> bool:
-        """Say whether a file that nobody named must not count; why, goes to ``passed_over``."""
-        reason = ownership.why_untrusted(path)
+        """Say whether a file that nobody named must not count; why, goes to ``ignored``."""
+        reason = places.why_untrusted(path, environ=self._environ)
         if reason is not None:
-            self.passed_over.append(f"{path} is ignored: {reason}")
+            self.ignored.append(f"{path} is ignored: {reason}")
         return reason is not None
+
+    def untrusted(self, file: _File, found: dict[str, object], place: places.Place | None) -> dict[str, object]:
+        """Return the values of a file that was found that count only once this user trusts it.
+
+        They are those that run programs or open ports and, where an ``atb.toml`` leads to a board elsewhere, all but
+        its ``data_dir``: a checkout must not settle how a board outside of it works.
+        """
+        is_elsewhere = place is not None and file.path == place.settings and not _is_inside(place)
+        waiting = {
+            key: value
+            for key, value in found.items()
+            if value != KEYS[key][0] and (key.startswith(("hooks.", "serve.")) or (is_elsewhere and key != "data_dir"))
+        }
+        return {} if not waiting or self._decisions.knows(file.path, file.content) else waiting
+
+    def knew(self, file: _File) -> bool:
+        """Say whether this user trusted a file when it had another content."""
+        return self._decisions.knew(file.path)
+
+    @property
+    def _decisions(self) -> Trust:
+        if self._trust is None:
+            from .trust import Trust
+
+            self._trust = Trust(self._environ)
+        return self._trust
+
+
+def _is_inside(place: places.Place) -> bool:
+    """Say whether a board is in the repository, or beside or below the ``atb.toml``, that led to it."""
+    roots = [os.path.dirname(place.settings or ""), *([] if place.project is None else [place.project.root])]
+    return any(places.is_in(os.path.realpath(place.data_dir), os.path.realpath(root)) for root in roots)
 
 
 def own_file(environ: Mapping[str, str]) -> str:
@@ -234,11 +299,30 @@ def show(config: Config) -> dict[str, Any]:
     return {"file": config.file, "values": values}
 
 
+def trusted_sections(config: Config) -> dict[str, dict[str, Any]]:
+    """Return what in the file needs trust, by section (``settings``: outside of any), without secrets.
+
+    Of the webhook's address only the host: the rest may be a secret.
+    """
+    source = f"file {config.file}"
+    applied = {key: value for key, (value, origin) in config.values.items() if origin == source and "." in key}
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in {**applied, **config.untrusted}.items():
+        section, _, name = key.rpartition(".")
+        shown = HIDDEN if name == "webhook_secret" and value else value
+        if name == "webhook_url" and value:
+            shown = "/".join(str(value).split("/")[:3])
+        found.setdefault(section or "settings", {})[name] = shown
+    return found
+
+
 def hooks_warning(config: Config, environ: Mapping[str, str]) -> str | None:
     """Return why hooks, or the webhook alone, are off; ``None`` if every configured target is on."""
     values = {key: value for key, (value, _) in config.values.items()}
     if environ.get("ATB_DELIVERY"):
         return "hooks are off for commands that a hook runs"
+    if any(key.startswith("hooks.") for key in config.untrusted):
+        return None  # a warning of the configuration says so
     if not values["hooks.enabled"]:
         return "hooks are off: set enabled = true under [hooks]"
     if values["hooks.webhook_url"] and not values["hooks.allow_network"]:
@@ -276,6 +360,7 @@ def init(path: str, *, timezone: str | None = None) -> str:
         Unusable: the file cannot be written; nothing of it is left behind.
     """
     from .files import create_file
+    from .trust import trust_file
 
     file, text = absolute(_path(path, "path"), working_directory()), template(timezone)
     try:
@@ -293,6 +378,10 @@ def init(path: str, *, timezone: str | None = None) -> str:
     except OSError as error:
         os.unlink(file)
         raise Unusable(f"{file}: {error.strerror}", file=file) from error
+    try:  # noqa: SIM105  # importing contextlib takes too long
+        trust_file(file, text.encode())
+    except Unusable:  # nothing in it needs trust yet
+        pass
     return file
 
 
@@ -334,14 +423,6 @@ def working_directory() -> str:
 def absolute(path: str, base: str) -> str:
     """Return an absolute path; relative ones start at ``base``, and a leading ``~`` is the home directory."""
     return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
-
-
-def _is_private(directory: str) -> bool:
-    """Say whether only its owner can enter a directory, as with those that the board creates."""
-    try:
-        return os.stat(directory).st_mode & 0o077 == 0
-    except OSError:
-        return False
 
 
 def _read(file: str) -> bytes:
@@ -626,8 +707,8 @@ _BLANKS: dict[str, object] = {
 
 _NOTES = {
     "hooks": (
-        "# Applies only in a file named by --config or ATB_CONFIG, or in your own config.toml in the data directory.",
-        "# Ignored in an atb.toml that was found by searching.",
-    )
+        "# Starts programs: after a change here, run `atb trust`, unless --config or ATB_CONFIG names this file.",
+    ),
+    "serve": ("# Opens ports: after a change here, run `atb trust`, unless --config or ATB_CONFIG names this file.",),
 }
 """The comment at the top of a section."""

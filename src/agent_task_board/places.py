@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from .ownership import why_untrusted
+from . import ownership
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Protocol
 
     class Named(Protocol):
@@ -127,6 +127,19 @@ def hidden_in(root: str) -> tuple[str, str | None]:
     return data_dir, why_not_in(data_dir)
 
 
+def why_untrusted(path: str, *, above: bool = True, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return why a file or directory that was found must not count; ``None`` if it may.
+
+    It may if this user or root controls it (``ownership.why_untrusted``), or this user decided to trust it.
+    """
+    reason = ownership.why_untrusted(path, above=above)
+    if reason is not None:
+        from .trust import Trust
+
+        reason = ownership.why_untrusted(path, above=above, admits=Trust(environ).admits)
+    return reason
+
+
 def why_not_in(data_dir: str) -> str | None:
     """Return why no board may be created in a directory that was found: other users control it, or a file in it."""
     board = os.path.join(data_dir, FILE)
@@ -213,12 +226,13 @@ def _in_main_checkout(directory: str, project: Project | None) -> str:
 
     A relative ``data_dir`` starts there: the file is in every worktree, and they share one board.
     """
-    if project is None or project.top == project.root or not _is_in(directory, project.top):
+    if project is None or project.top == project.root or not is_in(directory, project.top):
         return directory
     return os.path.normpath(os.path.join(project.root, os.path.relpath(directory, project.top)))
 
 
-def _is_in(path: str, directory: str) -> bool:
+def is_in(path: str, directory: str) -> bool:
+    """Say whether a path is a directory, or is in it."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 

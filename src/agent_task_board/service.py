@@ -663,11 +663,17 @@ class Board(Claiming, Queries):
 
         return backup(self, output=output, keep=keep)
 
-    def doctor(self, *, fix: str | None = None, config: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    def doctor(
+        self,
+        *,
+        fix: str | None = None,
+        config: str | os.PathLike[str] | None = None,
+        ignored: Sequence[str] = (),
+    ) -> dict[str, Any]:
         """Check the board and everything around it; without ``fix`` it writes nothing.
 
         ``fix`` is the name of a repair that a finding offers; a backup is created first. ``config`` is a configuration
-        file to check, too.
+        file to check, too, and ``ignored`` has sentences about settings and boards that were found and do not count.
 
         Returns:
             ``{"findings", "healthy"}``: each finding has ``check level message remedy fix``; a board with a finding of
@@ -679,7 +685,7 @@ class Board(Claiming, Queries):
         from .schedules.templates import check_stored
         from .upkeep.doctor import doctor
 
-        return doctor(self, fix, config, check_schedule=check_stored)
+        return doctor(self, fix, config, ignored, check_schedule=check_stored)
 
     def import_tasks(
         self,

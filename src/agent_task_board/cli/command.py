@@ -6,7 +6,7 @@ import os
 import sys
 
 from .. import config, identity, inputs
-from ..errors import InvalidInput, Unusable, no_board
+from ..errors import InvalidInput, NotPermitted, Unusable, no_board
 from ..identity import Actor
 from ..model import AGENT
 from ..service import Board
@@ -216,6 +216,19 @@ class Call:
         """Return the name of the calling agent, if an agent calls."""
         name = self.args.agent or os.environ.get("ATB_AGENT")
         return inputs.agent_name(name, "agent") if name else None
+
+    def refuse_agent(self, what: str) -> None:
+        """Refuse a call by an agent that is for people only; ``what`` begins the message.
+
+        Raises:
+            NotPermitted: an agent calls.
+        """
+        agent = self.agent_if_any()
+        if agent is not None:
+            raise NotPermitted(
+                f"{what}: for people only, not for the agent {agent!r}",
+                hint="Ask a person to run it in a shell of their own.",
+            )
 
     def actor(self) -> Actor | None:
         """Return the actor: ``--actor``, else the agent of ``--agent``; ``None``: the service uses its default.

@@ -19,9 +19,11 @@ def deliver(config: Config) -> None:
     if not sys.executable:
         return
     # -P: a module in the working directory must not replace one of ours.
-    words = [sys.executable, "-P", "-m", "agent_task_board", "hooks", "deliver", "--data-dir", config.data_dir]
-    if config.file is not None:
-        words += ["--config", config.file]
+    words = [sys.executable, "-P", "-m", "agent_task_board", "hooks", "deliver"]
+    if config.place is None:
+        words += ["--data-dir", config.data_dir]
+    if config.is_named:  # a file that was found must be found again: named, it would count whatever it says by then
+        words += ["--config", str(config.file)]
     environ = {name: value for name, value in os.environ.items() if name != "ATB_TOKEN"}
     files = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:  # noqa: SIM105  # importing contextlib takes too long

@@ -30,6 +30,7 @@ _WORDS = {
     "serve": "ui web browser server dashboard",
     "where": "path locate",
     "doctor": "check verify repair fsck",
+    "trust": "allow admit safe-directory",
     "stats": "metrics statistics report",
 }
 MEANT = {word: command for command, words in _WORDS.items() for word in words.split()}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from .. import instants
 from ..printable import name
-from .tables import BOLD, clean, colour, cut, labelled, one_line, quoted_lines, table, table_rows
+from .tables import BOLD, clean, colour, cut, facts, labelled, one_line, quoted_lines, table, table_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -387,13 +387,6 @@ def _demo(data: dict[str, Any]) -> list[str]:
     ]
 
 
-def _facts(data: dict[str, Any]) -> list[str]:
-    return labelled(
-        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for key, value in data.items()
-    )
-
-
 _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "added": _added,
     "config": _config,
@@ -403,7 +396,7 @@ _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "served": _served,
     "demo": _demo,
     "doctor": _doctor,
-    "facts": _facts,
+    "facts": facts,
     "needs": _needs,
     "setup": _setup,
     "stats": _stats,

@@ -78,7 +78,7 @@ def _where(call: Call) -> Reply:
             "root": None if place is None or place.project is None else place.project.root,
             "config": found.file,
             "looked": [] if place is None else place.looked,
-            "ignored": found.passed_over,
+            "ignored": found.ignored,
         }
     )
 
@@ -110,7 +110,8 @@ COMMANDS = {
         "Show which board is used here, and why.",
         "Searches as every command does: from the working directory upwards to the root of the repository or\n"
         "the home directory, in each directory for atb.toml, .atb and data. `data` is {data_dir, exists, why,\n"
-        "root, config, looked, ignored}; `ignored` names files and boards that other users control.",
+        "root, config, looked, ignored}; `ignored` names files and boards that other users control, and settings\n"
+        "that count only after `atb trust`.",
         ("atb where", "atb where --format table"),
         needs_board=False,
     ),

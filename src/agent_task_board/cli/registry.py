@@ -11,6 +11,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
     "Wait": ("waiting", ("wait",)),
     "Project": ("project", ("init", "where")),
+    "Trust": ("trusting", ("trust",)),
     "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),

@@ -49,6 +49,7 @@ def _serve(call: Call) -> Reply:
     args, values = call.args, {key: value for key, (value, _) in call.config.values.items()}
     read_only = args.read_only or values["serve.read_only"]
     port = values["serve.port"] if args.port is None else inputs.integer(args.port, "port", 0, 65_535)
+    call.warn(*(sentence for sentence in call.config.ignored if sentence not in call.warnings))
     board = _board(call, read_only=read_only, actor=identity.person(os.environ))
     if read_only:
         call.require(board)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -154,3 +155,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | 
 def labelled(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Return one line for each label and its value."""
     return [f"{label:<12} {one_line(value)}" for label, value in facts]
+
+
+def facts(data: dict[str, Any]) -> list[str]:
+    """Return an object as lines with a label each."""
+    return labelled(
+        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for key, value in data.items()
+    )

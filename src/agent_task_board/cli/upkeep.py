@@ -26,7 +26,7 @@ def _doctor_arguments(parser: Parser) -> None:
 def _doctor(call: Call) -> Reply:
     from ..upkeep.doctor import refuse_unhealthy
 
-    found = call.board.doctor(fix=call.args.fix, config=call.config.file)
+    found = call.board.doctor(fix=call.args.fix, config=call.config.file, ignored=call.config.ignored)
     refuse_unhealthy(found)
     return Reply(found, page="doctor")
 
@@ -42,6 +42,7 @@ def _config(call: Call) -> Reply:
         return Reply({"path": path})
     if call.args.file is not None:
         raise InvalidInput("file: requires `init`", field="file")
+    call.warn(*(sentence for sentence in call.config.ignored if sentence not in call.config.warnings))
     return Reply(config.show(call.config), page="config")
 
 

@@ -16,7 +16,7 @@ from .repairs import FIXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ..board.core import Core
@@ -27,13 +27,14 @@ def doctor(
     core: Core,
     fix: str | None,
     config: str | os.PathLike[str] | None,
+    ignored: Sequence[str],
     *,
     check_schedule: Callable[[Core, Row], None],
 ) -> dict[str, Any]:
     """Do what ``Board.doctor`` promises; ``check_schedule`` refuses a stored schedule that cannot create tasks."""
     if fix is not None:
         inputs.one_of(fix, "fix", FIXES)
-    checkup = Checkup(core, None if config is None else os.fspath(config), check_schedule)
+    checkup = Checkup(core, None if config is None else os.fspath(config), ignored, check_schedule)
     found = _run(checkup)
     if fix is None:
         return found

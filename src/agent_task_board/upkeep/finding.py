@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ..board.core import Core
@@ -19,13 +19,16 @@ OK, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
 
 
 class Checkup:
-    """The board that a checkup looks at, the instant, and the configuration files to check.
+    """The board that a checkup looks at, the instant, the configuration files to check, and what was ignored.
 
     ``check_schedule`` refuses a stored schedule that cannot create tasks.
     """
 
-    def __init__(self, core: Core, config: str | None, check_schedule: Callable[[Core, Row], None]) -> None:
+    def __init__(
+        self, core: Core, config: str | None, ignored: Sequence[str], check_schedule: Callable[[Core, Row], None]
+    ) -> None:
         self.core = core
+        self.ignored = ignored
         self.check_schedule = check_schedule
         self.directory = core.database.directory
         self.path = core.database.path

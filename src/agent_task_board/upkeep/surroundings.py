@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from .. import places
 from ..storage.db import FILE, SQLITE_VERSION
 from ..storage.filesystem import shared_type
 from ..storage.workdir import leftovers
@@ -34,7 +35,7 @@ SQLITE_REMEDY = (
 def check(checkup: Checkup) -> Iterator[Finding]:
     """Yield the findings around the file; none of these checks opens the board."""
     yield from check_sqlite(SQLITE_VERSION)
-    for one in (_file_system, _disk, _permissions, _log, _unfinished, _config):
+    for one in (_file_system, _disk, _permissions, _log, _unfinished, _config, _trust):
         yield from one(checkup)
 
 
@@ -104,6 +105,10 @@ def _permissions(checkup: Checkup) -> Iterator[Finding]:
             fine = False
             text = f"this user cannot read and write {path}"
             yield finding("permissions", WARNING, text, "Work as the user who owns it, or change its owner.")
+        elif hasattr(os, "getuid") and found.st_uid not in (os.getuid(), 0) and places.why_untrusted(path, above=False):
+            fine = False
+            remedy = "Change its owner; or, if you trust that user, `atb trust DIR`."
+            yield finding("permissions", WARNING, f"another user owns {path}", remedy)
     if fine:
         yield finding("permissions", OK, "only this user can read and write the board")
 
@@ -158,6 +163,15 @@ def _config(checkup: Checkup) -> Iterator[Finding]:
         yield finding("config", WARNING, text, remedy, "permissions")
     if not found:
         yield finding("config", OK, "no configuration file shows a secret to other users")
+
+
+def _trust(checkup: Checkup) -> Iterator[Finding]:
+    """Name what was found and does not count: files that others control, settings that nobody trusted."""
+    for sentence in checkup.ignored:
+        remedy = "Look at it; then take write access from other users, or make it count with `atb trust`."
+        yield finding("trust", WARNING, sentence, remedy)
+    if not checkup.ignored:
+        yield finding("trust", OK, "nothing that was found is ignored")
 
 
 def exposed_configs(checkup: Checkup) -> list[str]:
