@@ -250,7 +250,7 @@ def test_every_command_has_a_page(terminal: Terminal, monkeypatch: pytest.Monkey
     assert "max_attempts" in page("config", "show")
     assert "it is so" in page("demo")
     terminal.add("third")
-    assert "more: --after work~" in page("list", "--limit", "1")
+    assert "continue with --after work~" in page("list", "--limit", "1")
     for verb in ("fail", "release", "handoff"):
         held, secret = terminal.claim(terminal.add(verb))
         more = {"fail": ["--error", "e"], "handoff": ["--to", "eve"]}.get(verb, [])

@@ -65,7 +65,14 @@ def test_refusal_at_a_terminal_is_message_and_hint_on_standard_error(terminal: T
 def test_every_instant_at_a_terminal_has_its_offset(terminal: Terminal) -> None:
     terminal.data("add", "a", "--due", "2126-01-01", "--not-before", "2125-01-01")
     terminal.data("comment", terminal.data("list")["tasks"][0]["id"], "hello")
-    for words in (["show", terminal.data("list")["tasks"][0]["id"]], ["events"], ["list", "--fields", "due_at,title"]):
+    terminal.data("schedule", "add", "s", "--cron", "0 9 * * *", "--task", '{"title": "t"}')
+    shown = (
+        ["show", terminal.data("list")["tasks"][0]["id"]],
+        ["events"],
+        ["list", "--fields", "due_at,title"],
+        ["schedule", "preview", "s"],
+    )
+    for words in shown:
         text = on_a_terminal(terminal, *words, width=200, NO_COLOR="1")
         instants = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\s:]*(?::00)?", text)
         assert instants
@@ -98,6 +105,70 @@ def test_tables_fit_the_terminal_and_nothing_is_cut_without_an_ellipsis(terminal
     shown = on_a_terminal(terminal, "list", width=width, NO_COLOR="1")
     assert "a title of some length that goes on" in shown or "…" in shown
     assert ("documentation-a…" in shown) == (width == 200)
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_narrow_terminal_spares_columns_so_that_titles_stay_legible(terminal: Terminal, width: int) -> None:
+    terminal.add("0123456789 title", "--queue", "documentation", "--assignee", "somebody-long", "--due", "2020-01-01")
+    terminal.add("second", "--queue", "documentation")
+    heads, *rows = on_a_terminal(terminal, "list", width=width, NO_COLOR="1").splitlines()
+    assert (heads.split()[0], heads.split()[-2:]) == ("ID", ["…", "TITLE"])
+    assert any(row.endswith("0123456789 title") for row in rows)
+    events = on_a_terminal(terminal, "events", width=width, NO_COLOR="1").splitlines()
+    assert "…" in events[0].split()
+    assert events[1].split()[-2:] == ["created", "-"]
+
+
+def test_columns_without_content_are_left_out_without_an_ellipsis(terminal: Terminal) -> None:
+    terminal.add("t")
+    text = on_a_terminal(terminal, "list", width=60, NO_COLOR="1")
+    assert "LEASE" not in text
+    assert "…" not in text
+
+
+def test_long_title_is_cut_before_the_instant_behind_it(terminal: Terminal) -> None:
+    terminal.add("a title that goes on and on " * 6, "--due", "2126-01-01")
+    shown = on_a_terminal(terminal, "list", "--fields", "id,title,due_at", width=90, NO_COLOR="1")
+    assert shown.splitlines()[1].endswith("…  2126-01-01 23:59:59+08:00")
+
+
+def test_findings_and_refusals_are_broken_into_lines_and_never_cut(terminal: Terminal) -> None:
+    id_ = terminal.add()
+    text = on_a_terminal(terminal, "doctor", width=60, NO_COLOR="1")
+    assert "…" not in text
+    assert all(columns(line) <= 60 for line in text.partition("what to do:")[0].splitlines())
+    refused = at_terminal(terminal, "approve", id_, id_, width=60, NO_COLOR="1")[0]
+    assert "…" not in refused
+    assert len(refused.splitlines()) > 3
+    token = terminal.claim(id_)[1]
+    error = "word " * 40 + "end"
+    terminal.data("fail", id_, "--token", token, "--error", error)
+    assert "end" in on_a_terminal(terminal, "show", id_, width=60, NO_COLOR="1").split("attempts:")[1]
+
+
+def test_facts_are_words_and_no_json(terminal: Terminal) -> None:
+    terminal.add()
+    for words in (["where"], ["tick"], ["archive", "--older-than", "1d", "--dry-run"], ["config", "show"]):
+        text = on_a_terminal(terminal, *words, width=200, NO_COLOR="1")
+        assert not re.search(r"\b(null|None|False|True)\b", text), text
+    assert '["' not in on_a_terminal(terminal, "where", width=200)
+    assert re.search(r"^catchup pending +no$", on_a_terminal(terminal, "tick"), re.M)
+
+
+def test_page_that_is_not_the_last_one_says_how_to_go_on(terminal: Terminal) -> None:
+    for number in range(3):
+        terminal.add(f"t{number}")
+    text, told, _ = at_terminal(terminal, "list", "-n", "1")
+    assert told == "warning: 2 more tasks follow\n"
+    options = text.splitlines()[-1].removeprefix("continue with ").split()
+    assert "t1" in on_a_terminal(terminal, "list", "-n", "1", *options)
+    assert at_terminal(terminal, "events", "-n", "1")[1] == "warning: 2 more events follow; continue with --after 1\n"
+
+
+def test_setup_says_which_board_the_files_name(terminal: Terminal) -> None:
+    board = terminal.data("init")["data_dir"]
+    for words in (["setup", "claude", "--print"], ["setup", "claude"], ["setup", "claude"]):
+        assert re.search(rf"^board +{re.escape(board)}$", on_a_terminal(terminal, *words, width=300), re.M)
 
 
 # atb alone, help, other names

@@ -102,6 +102,10 @@ _BANDS = (
 _FINISHED = len(_BANDS) - 1
 
 
+NEXT_AS_AFTER = "; pass `next` as `after`"
+"""How a program gets the next page: the end of the sentence that says that there is one."""
+
+
 class TaskPage:
     """Some tasks of a list, and the cursor of the next page (``None`` on the last page).
 
@@ -121,11 +125,11 @@ class TaskPage:
         """Return ``{"tasks", "next"}``."""
         return {"tasks": [task.to_dict() for task in self.tasks], "next": self.next}
 
-    def warnings(self) -> list[str]:
-        """Return a sentence if more tasks follow."""
+    def warnings(self, how: str = NEXT_AS_AFTER) -> list[str]:
+        """Return a sentence if more tasks follow; ``how`` ends it, and says how to get them."""
         if self.next is None:
             return []
-        return [f"{tasks_in_words(self.more)} {'follows' if self.more == 1 else 'follow'}; pass `next` as `after`"]
+        return [f"{tasks_in_words(self.more)} {'follows' if self.more == 1 else 'follow'}{how}"]
 
 
 def tasks_in_words(number: int, kind: str = "more") -> str:
@@ -134,9 +138,9 @@ def tasks_in_words(number: int, kind: str = "more") -> str:
     return f"{count} {kind} task{'' if number == 1 else 's'}"
 
 
-def events_follow(number: int) -> str:
-    """Return the sentence of a page of events that is not the last one."""
-    return f"{number:,} more event{' follows' if number == 1 else 's follow'}; pass `next` as `after`"
+def events_follow(number: int, how: str = NEXT_AS_AFTER) -> str:
+    """Return the sentence of a page of events that is not the last one; ``how`` ends it."""
+    return f"{number:,} more event{' follows' if number == 1 else 's follow'}{how}"
 
 
 class _Filter:

@@ -70,7 +70,12 @@ def _columns(data: dict[str, Any], zone: str) -> list[str]:
     names = list(data["tasks"][0])
     rows = [[_cell(name, task[name], zone) for name in names] for task in data["tasks"]]
     lines = table([name.upper() for name in names], rows, status="STATUS")
-    return [*lines, *([f"more: --after {data['next']}"] if data["next"] else [])]
+    return [*lines, *_more(data)]
+
+
+def _more(data: dict[str, Any]) -> list[str]:
+    """Return the line under a page that is not the last one."""
+    return [f"continue with --after {data['next']}"] if data.get("next") else []
 
 
 def _cell(name: str, value: Any, zone: str) -> Any:
@@ -97,10 +102,8 @@ def _tasks(data: dict[str, Any]) -> list[str]:
         for task in data["tasks"]
     ]
     heads = ("ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
-    lines = table(heads, rows, status="STATUS")
-    if data.get("next"):
-        lines.append(f"more: --after {data['next']}")
-    return lines
+    spare = ("ATTEMPTS", "QUEUE", "PRIO", "LEASE", "AGENT", "STATE")
+    return [*table(heads, rows, status="STATUS", spare=spare), *_more(data)]
 
 
 def _needs(data: dict[str, Any]) -> list[str]:
@@ -181,6 +184,8 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
                 )
                 for attempt in data["attempts"]
             ],
+            spare=("FENCE", "CLAIMED"),
+            wrap=True,
         )
     for comment in data["comments"]:
         lines += [
@@ -199,7 +204,7 @@ def _results(data: dict[str, Any]) -> list[str]:
         else (one["id"], "-", one["error"]["code"], one["error"]["message"])
         for one in data["results"]
     ]
-    return table(("ID", "STATUS", "REFUSED", "TITLE OR MESSAGE"), rows, status="STATUS")
+    return table(("ID", "STATUS", "REFUSED", "TITLE OR MESSAGE"), rows, status="STATUS", wrap=True)
 
 
 def _home(data: dict[str, Any]) -> list[str]:
@@ -254,7 +259,7 @@ def _events(data: dict[str, Any], zone: str) -> list[str]:
         (event["seq"], _local(event["at"], zone), event["task_id"][-6:], _author(event), event["kind"], _changes(event))
         for event in data["events"]
     ]
-    return table(("SEQ", "AT", "TASK", "ACTOR", "KIND", "CHANGES"), rows)
+    return table(("SEQ", "AT", "TASK", "ACTOR", "KIND", "CHANGES"), rows, spare=("SEQ", "ACTOR", "AT"))
 
 
 def event_line(event: Event, zone: str) -> str:
@@ -276,7 +281,8 @@ def _changes(event: Event | dict[str, Any]) -> str:
         if field in ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
         and event["kind"] not in ("created", "imported")
     ]
-    changes += [str(data[key]) for key in ("note", "text", "error") if data.get(key)]
+    changes += [f"{key}: {data[key]}" for key in ("note", "error") if data.get(key)]
+    changes += [str(data["text"])] if data.get("text") else []
     return "; ".join(changes) or "-"
 
 
@@ -294,7 +300,11 @@ def _agents(data: dict[str, Any], zone: str) -> list[str]:
         )
         for agent in data["agents"]
     ]
-    return table(("AGENT", "LAST SEEN", "COMPLETED", "FAILED", "EXPIRED", "HOLDS"), rows)
+    return table(
+        ("AGENT", "LAST SEEN", "COMPLETED", "FAILED", "EXPIRED", "HOLDS"),
+        rows,
+        spare=("EXPIRED", "FAILED", "COMPLETED"),
+    )
 
 
 def _stats(data: dict[str, Any]) -> list[str]:
@@ -333,8 +343,8 @@ def _schedules(data: dict[str, Any]) -> list[str]:
         )
         for schedule in schedules
     ]
-    lines = table(("NAME", "RULE", "ZONE", "NEXT", "LAST", "CREATED", "TITLE"), rows)
-    occurrences = [f"  {occurrence['local']}" for occurrence in data.get("occurrences", ())]
+    lines = table(("NAME", "RULE", "ZONE", "NEXT", "LAST", "CREATED", "TITLE"), rows, spare=("CREATED", "LAST", "RULE"))
+    occurrences = [f"  {_local(one['at'], data['schedule']['zone'])}" for one in data.get("occurrences", ())]
     return [*lines, *(["", "next occurrences:", *occurrences] if occurrences else [])]
 
 
@@ -344,7 +354,7 @@ def _hooks(data: dict[str, Any], zone: str) -> list[str]:
             (one["target"], "delivered" if one["delivered"] else "failed", one.get("error") or one.get("output"))
             for one in data["results"]
         ]
-        return table(("TARGET", "RESULT", "ERROR OR OUTPUT"), results)
+        return table(("TARGET", "RESULT", "ERROR OR OUTPUT"), results, wrap=True)
     lines = [f"{one['target']}: {one_line(one['to'])}" for one in data["targets"]] or ["no targets configured"]
     rows = [
         (one["id"], one["task_id"][-6:], one["told"], one["target"], one["status"], one["attempts"],
@@ -360,12 +370,13 @@ def _setup(data: dict[str, Any]) -> list[str]:
     for file in data["files"]:
         lines.append(f"{file['action']:<10}{one_line(file['path'])}")
         lines += [f"    {line}" for line in clean(file.get("content") or "").splitlines()]
-    return [*lines, *([clean(data["next"])] if "next" in data else [])]
+    return [*lines, *([f"board     {one_line(data['data_dir'])}", clean(data["next"])] if "next" in data else [])]
 
 
 def _config(data: dict[str, Any]) -> list[str]:
     rows = [
-        (key, json.dumps(entry["value"], ensure_ascii=False), entry["source"]) for key, entry in data["values"].items()
+        (key, None if entry["value"] is None else json.dumps(entry["value"], ensure_ascii=False), entry["source"])
+        for key, entry in data["values"].items()
     ]
     return [f"file: {one_line(data['file'] or 'none')}", *table(("KEY", "VALUE", "SOURCE"), rows)]
 
@@ -373,7 +384,7 @@ def _config(data: dict[str, Any]) -> list[str]:
 def _doctor(data: dict[str, Any]) -> list[str]:
     rows = [(finding["check"], finding["level"], finding["message"]) for finding in data["findings"]]
     remedies = dict.fromkeys(finding["remedy"] for finding in data["findings"] if finding["remedy"])
-    lines = table(("CHECK", "LEVEL", "FINDING"), rows)
+    lines = table(("CHECK", "LEVEL", "FINDING"), rows, wrap=True)
     lines += ["", "what to do:", *(f"  {one_line(remedy)}" for remedy in remedies)] if remedies else []
     fixed = data.get("fixed", {"did": []})
     return [*lines, *(["", "done:", *(f"  {one_line(did)}" for did in fixed["did"])] if fixed["did"] else [])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import inputs
-from ..board.queries import EVENT_LIMIT, ORDERS, WORK, events_follow
+from ..board.queries import EVENT_LIMIT, NEXT_AS_AFTER, ORDERS, WORK, events_follow
 from ..errors import InvalidInput
 from .command import Call, Command, Reply
 from .parsing import did_you_mean, whole_number
@@ -80,7 +80,8 @@ def _list_reply(call: Call, page: TaskPage, names: Sequence[str] | None) -> Repl
     from ..board.queries import tasks_in_words
 
     data = page.to_dict()
-    warnings = page.warnings() if call.args.tail is None else []
+    how = "" if call.style == "table" else NEXT_AS_AFTER  # the last line of a table says it
+    warnings = page.warnings(how) if call.args.tail is None else []
     if page.hidden:
         warnings.append(f"{tasks_in_words(page.hidden, 'finished')} not shown; --all or --status shows them")
     if call.args.tail is not None:
@@ -196,7 +197,8 @@ def _events(call: Call) -> Reply:
     limit = 100 if args.limit is None else args.limit
     found = call.board.events(task=args.task, after=after, limit=limit)
     more = call.board.count_events(found["next"], task=args.task) if len(found["events"]) == limit else 0
-    return _events_reply(call, found, [events_follow(more)] if more else [])
+    how = f"; continue with --after {found['next']}" if call.style == "table" else NEXT_AS_AFTER
+    return _events_reply(call, found, [events_follow(more, how)] if more else [])
 
 
 def _events_reply(call: Call, found: EventPage, warnings: list[str]) -> Reply:

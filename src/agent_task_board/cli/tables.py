@@ -21,6 +21,8 @@ BOLD = "1"
 
 MIN_LAST = 16
 """The minimum width of the last column of a table."""
+LEGIBLE = 24
+"""The width of the last column below which columns that can be spared are left out."""
 
 STATUS_COLOURS = {
     "queued": "36",
@@ -38,6 +40,8 @@ MIN_COLUMN = 6
 MIN_CUT = 2
 """The width to which they are narrowed on a terminal that is narrower still."""
 
+_GAP = 2
+"""Columns between two columns of a table."""
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _COLOUR = re.compile(rf"(\x1b\[(?:0|{'|'.join([BOLD, *STATUS_COLOURS.values()])})m)")
 _WIDTHLESS = ("Mn", "Me", "Cf")
@@ -107,8 +111,9 @@ def table_rows(rows: Sequence[Sequence[Any]], *, status: int | None = None) -> l
 
 def _fit(widths: list[int], columns: int, instants: set[int]) -> list[int]:
     """Return the widths of columns, the widest ones narrowed until all fit; those of instants as late as possible."""
-    room = columns - 2 * (len(widths) - 1)
-    widths = [*widths[:-1], min(widths[-1], max(MIN_LAST, room - sum(widths[:-1])))]
+    room = columns - _GAP * (len(widths) - 1)
+    if len(widths) - 1 not in instants:
+        widths = [*widths[:-1], min(widths[-1], max(MIN_LAST, room - sum(widths[:-1])))]
     for kept in (instants, set()):
         places = [place for place in range(len(widths)) if place not in kept]
         while sum(widths) > room and places:
@@ -122,25 +127,73 @@ def _fit(widths: list[int], columns: int, instants: set[int]) -> list[int]:
     return widths
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | None = None) -> list[str]:
+def _chosen(heads: Sequence[str], cells: Sequence[Sequence[str]], columns: int, spare: Sequence[str]) -> list[int]:
+    """Return the places of the columns to show: on a narrow terminal, the spare ones make room for the last one."""
+    places = list(range(len(heads)))
+    widths = [max(width(row[place]) for row in [heads, *cells]) for place in places]
+    wanted = min(widths[-1], LEGIBLE)
+
+    def is_too_wide(last: int) -> bool:
+        others = [widths[place] for place in places[:-1]]
+        hint = 0 if len(places) == len(heads) or not spared else _GAP + 1  # the column with the ellipsis
+        return sum(others) + _GAP * len(others) + hint + last > columns
+
+    spared = False
+    if is_too_wide(widths[-1]):  # columns that say nothing go first
+        places = [place for place in places if place == len(heads) - 1 or _says(cells, place)]
+    for head in spare:
+        if not is_too_wide(wanted):
+            break
+        if heads.index(head) in places:
+            places.remove(heads.index(head))
+            spared = True
+    return places
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """Return a text as lines of at most this many columns, broken between words where that is possible."""
+    lines, line = [], ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        while width(longer) > columns:
+            part = line or cut(longer, columns + 1).removesuffix("\u2026") or longer[0]
+            lines.append(part)
+            line, longer = "", longer.removeprefix(part).lstrip(" ")
+        line = longer
+    return [*lines, line]
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    status: str | None = None,
+    spare: Sequence[str] = (),
+    wrap: bool = False,
+) -> list[str]:
     """Return aligned columns; the one named ``status`` is coloured.
 
-    On a terminal they are cut to its width, with an ellipsis: first the last column, then whichever is widest.
+    On a terminal they fit its width. Where they do not, columns without content are left out, then those named in
+    ``spare``, in this order, until the last column is legible; a column with an ellipsis stands for them. Then cells
+    are cut, with an ellipsis: those of the last column (``wrap`` breaks them into lines instead), then the widest.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(width(row[place]) for row in [list(heads), *cells]) for place in range(len(heads))]
     columns = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 10_000
-    if sum(widths) + 2 * (len(heads) - 1) > columns:  # columns that say nothing make room for the others
-        empty = {place for place in range(len(heads) - 1) if all(row[place] == "-" for row in cells)}
-        keep = [place for place in range(len(heads)) if place not in empty]
-        heads, widths = [heads[place] for place in keep], [widths[place] for place in keep]
-        cells = [[row[place] for place in keep] for row in cells]
+    places = _chosen(heads, cells, columns, spare)
+    is_partial = any(heads.index(head) not in places and _says(cells, heads.index(head)) for head in spare)
+    heads, cells = [heads[place] for place in places], [[row[place] for place in places] for row in cells]
+    if is_partial:
+        heads.insert(-1, "\u2026")
+        for row in cells:
+            row.insert(-1, "")
+    widths = [max(width(row[place]) for row in [heads, *cells]) for place in range(len(heads))]
     instants = {place for place in range(len(heads)) if any(_INSTANT.match(row[place]) for row in cells)}
     widths = _fit(widths, columns, instants)
     lines = []
     for number, row in enumerate([list(heads), *cells]):
         shown = []
-        for place, cell in enumerate(row):
+        rest = wrapped(row[-1], widths[-1]) if wrap else []
+        for place, cell in enumerate([*row[:-1], rest.pop(0)] if rest else row):
             text = cut(cell, widths[place])
             text += " " * (widths[place] - width(text))
             if number == 0:
@@ -149,17 +202,30 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, status: str | 
                 text = colour(text, STATUS_COLOURS.get(cell.strip(), ""))
             shown.append(text)
         lines.append("  ".join(shown).rstrip())
+        lines += [" " * (sum(widths[:-1]) + _GAP * (len(widths) - 1)) + line for line in rest]
     return lines
 
 
-def labelled(facts: Iterable[tuple[str, str]]) -> list[str]:
+def _says(cells: Sequence[Sequence[str]], place: int) -> bool:
+    return any(row[place] != "-" for row in cells)
+
+
+def labelled(facts: Iterable[tuple[str, str | None]]) -> list[str]:
     """Return one line for each label and its value."""
     return [f"{label:<12} {one_line(value)}" for label, value in facts]
 
 
 def facts(data: dict[str, Any]) -> list[str]:
-    """Return an object as lines with a label each."""
+    """Return an object as lines with a label each; a list has a line for each of its values."""
     return labelled(
-        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        (key.replace("_", " ") if number == 0 else "", _word(line))
         for key, value in data.items()
+        for number, line in enumerate((value or [None]) if isinstance(value, list) else [value])
     )
+
+
+def _word(value: Any) -> str | None:
+    """Return a fact in words; ``None``: there is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
