@@ -11,7 +11,7 @@ FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
 OUTCOMES = ("open", "completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
 VERBS = """
 created claimed resumed renewed completed failed released handed_off approved rejected reassigned retried cancelled
-updated archived unarchived
+updated unchanged archived unarchived
 """.split()
 CHANGES = "status assignee priority progress queue due_at not_before note text error".split()
 TASK_KEYS = ("queue", "for", "by", "lease", "due", "after", "tags", "needs", "attempt")

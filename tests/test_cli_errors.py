@@ -552,3 +552,24 @@ def test_closed_standard_input_is_refused(tmp_path: Path, words: str) -> None:
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["code"] == "invalid_input"
     assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["show"], "id: missing", "See `atb show --help`."),
+        (["completion"], "shell: missing", "Values: bash, zsh, fish."),
+        (["completion", "tcsh"], "shell: unknown value: 'tcsh'", "Values: bash, zsh, fish."),
+        (["import", "x", "--format", "ods"], "format: unknown value: 'ods'", "Values: json, csv, beads, github."),
+        (["import", "x", "--format"], "format: no value given", "Values: json, csv, beads, github."),
+        (["list", "--limit", "x"], "limit: not a whole number: 'x'", "See `atb list --help`."),
+        (["claim", "--lease"], "lease: no value given", "See `atb claim --help`."),
+        (["list", "--lim", "3"], "unknown option: '--lim'", "Did you mean '--limit'?"),
+        (["list", "two", "words"], "unexpected argument: 'two words'", "Quote a value of several words. See"),
+    ],
+)
+def test_misspelt_call_is_refused_in_the_words_of_every_other_refusal(
+    terminal: Terminal, words: list[str], message: str, hint: str
+) -> None:
+    error = terminal.refused("invalid_input", *words)
+    assert (error["message"], error["hint"][: len(hint)]) == (message, hint)

@@ -134,3 +134,17 @@ def test_due_dates_may_be_words(terminal: Terminal) -> None:
     assert task["due_at"].endswith("T15:59:59.999+00:00")
     assert task["delayed"]
     assert "tomorrow" in terminal.refused("invalid_input", "add", "x", "--due", "someday")["hint"]
+
+
+def test_add_with_several_lines_and_an_edit_without_changes_answer_in_compact_text(terminal: Terminal) -> None:
+    first = terminal.add("first")
+    compact = ("--format", "compact")
+    added = terminal.atb("add", "-", "--depends-on", first, *compact, stdin="one\ntwo\n")
+    lines = added.text.splitlines()
+    assert [line for line in lines if line.startswith("atb1")] == ["atb1 created"] * 2
+    assert [title in added.text for title in ('"one" queued+blocked', '"two" queued+blocked')] == [True, True]
+    assert sum(line.startswith("note ") for line in lines) == 2
+    terminal.write("lines", "three\n")
+    assert terminal.atb("add", "--lines", "lines", *compact).text.startswith("atb1 created\n")
+    same = terminal.atb("edit", first, *compact, EDITOR="true")
+    assert same.text.startswith(f'atb1 unchanged\n{first[-6:]} "first" queued\nid={first} version=1\n')

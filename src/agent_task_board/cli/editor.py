@@ -81,8 +81,14 @@ def edit(call: Call) -> Reply:
     shutil.rmtree(directory, ignore_errors=True)
     if given:
         return receipt_reply(call, receipt, "updated")
+
+    def in_brief(warnings: list[str]) -> str:
+        from ..text import compact
+
+        return compact.unchanged(task, warnings=warnings)
+
     zone = call.config.settings.timezone
-    return Reply({"task": task}, page="receipt", warnings=["nothing was changed"], zone=zone)
+    return Reply({"task": task}, page="receipt", warnings=["nothing was changed"], zone=zone, compact=in_brief)
 
 
 def _editor() -> list[str]:

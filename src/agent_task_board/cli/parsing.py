@@ -75,14 +75,41 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and word not in known:
                 hint = did_you_mean(word, known)
                 break
-            if message == f"argument {word}: expected one argument":
-                choices = next(action.choices for action in self._actions if word in action.option_strings)
-                hint = f"Values: {', '.join(map(str, choices))}." if choices else None
             if word.startswith("-") and word not in known:
                 hint = "For a value that begins with a dash, write --option=-value, or pass it after --."
-        if hint is None and message.startswith("unrecognized arguments"):
-            hint = f"Quote a value of several words. See `{self.prog} --help`."
-        raise InvalidInput(message, hint=hint or f"See `{self.prog} --help`.")
+        raise self._refusal(message, hint)
+
+    def _refusal(self, message: str, hint: str | None) -> InvalidInput:
+        """Return an error of argparse in the words of every other refusal."""
+        see = f"See `{self.prog} --help`."
+        required = message.partition("the following arguments are required: ")[2]
+        if required:
+            names = [name.lower() for name in required.split(", ")]
+            values = self._values(names[0])
+            return InvalidInput(f"{', '.join(names)}: missing", hint=hint or values or see, field=names[0])
+        unknown = message.partition("unrecognized arguments: ")[2]
+        if unknown:
+            if unknown.startswith("-"):
+                return InvalidInput(f"unknown option: {unknown.split()[0][:60]!r}", hint=hint or see)
+            hint = hint or f"Quote a value of several words. {see}"
+            return InvalidInput(f"unexpected argument: {unknown[:60]!r}", hint=hint)
+        argument, _, problem = message.removeprefix("argument ").partition(": ")
+        name = argument.rpartition("/")[2].removeprefix("--").replace("-", "_")
+        values = self._values(name)
+        if problem.startswith("invalid choice: "):
+            problem = f"unknown value: {problem.removeprefix('invalid choice: ').partition(' (choose from')[0][:60]}"
+        elif problem.startswith("expected "):
+            problem, hint = "no value given", hint or values
+        elif not problem:
+            return InvalidInput(message, hint=hint or see)
+        return InvalidInput(f"{name}: {problem}", hint=hint or values or see, field=name)
+
+    def _values(self, name: str) -> str | None:
+        """Return a hint with the values that an argument may have, if there is a list of them."""
+        for action in self._actions:
+            if action.choices and name in (action.dest, action.metavar):
+                return f"Values: {', '.join(map(str, action.choices))}."
+        return None
 
     def arguments(self) -> list[argparse.Action]:
         """Return every option and argument, in the order added."""
@@ -167,9 +194,9 @@ def parser_of(name: str, command: Command) -> Parser:
     if not name:
         every.add_argument("-V", "--version", action="store_true", help="print the version")
     every.add_argument(
-        "--data-dir", metavar="DIR", help="the data directory of the board (default: ATB_DATA_DIR, atb.toml, ./data)"
+        "--data-dir", metavar="DIR", help="the data directory of the board (default: as `atb where` says)"
     )
-    every.add_argument("--config", metavar="FILE", help="the configuration file (default: ATB_CONFIG, atb.toml)")
+    every.add_argument("--config", metavar="FILE", help="the configuration file (default: as `atb where` says)")
     every.add_argument("--json", action="store_true", help="print the JSON envelope; overrides --format")
     if "--format" not in taken:
         every.add_argument(

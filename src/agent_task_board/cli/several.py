@@ -50,7 +50,7 @@ def for_each(call: Call, verb: Callable[[str], Receipt], done: str) -> Reply:
             compact.refusal(one) if isinstance(one, BoardError) else compact.receipt(one, done, warnings=[])
             for one in answers
         ]
-        return "".join([*texts, *(f"{line}\n" for line in compact.notes(warnings))])
+        return compact.several(texts, warnings)
 
     refusals = [one for one in answers if isinstance(one, BoardError)]
     first = refusals[0] if refusals else None

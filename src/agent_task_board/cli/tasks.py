@@ -77,7 +77,15 @@ def _add(call: Call) -> Reply:
     if lines is not None:
         tasks, sentences = call.board.add_lines(lines, **given)
         data = {"tasks": [task.to_dict() for task in tasks], "created": len(tasks)}
-        return Reply(data, page="added", warnings=sentences)
+
+        def in_brief(warnings: list[str]) -> str:
+            from ..model import Receipt
+            from ..text import compact
+
+            receipts = (Receipt(task, created=True) for task in tasks)
+            return compact.several((compact.receipt(receipt, "created") for receipt in receipts), warnings)
+
+        return Reply(data, page="added", warnings=sentences, compact=in_brief)
     receipt = call.board.add(
         args.title[0],
         **given,

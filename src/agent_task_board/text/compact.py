@@ -272,6 +272,17 @@ def receipt(answer: Receipt, verb: str, *, warnings: Sequence[str] | None = None
     return _document([*lines, *tail])
 
 
+def several(texts: Iterable[str], warnings: Iterable[str]) -> str:
+    """Return the answers of several verbs in one call, each a document, then the warnings of all."""
+    return "".join([*texts, *(f"{line}\n" for line in notes(warnings))])
+
+
+def unchanged(task: Mapping[str, Any], *, warnings: Sequence[str] = ()) -> str:
+    """Return the receipt of a call that had nothing to change."""
+    pairs = _pairs([("id", task["id"]), ("version", task["version"])])
+    return _document([f"{VERSION} unchanged", line(task, task["id"][-SHORT:]), pairs, *notes(warnings)])
+
+
 def nothing(reasons: Sequence[str]) -> str:
     """Return the answer of a claim that found no ready task."""
     return _document([f"{VERSION} nothing", *notes(reasons)])
