@@ -56,7 +56,8 @@ CREATE TABLE task (
   params            TEXT NOT NULL DEFAULT '{}',
   result            TEXT,
   body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims skip the task
-  CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL),
+  CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL), stuck INTEGER NOT NULL DEFAULT 0
+  CONSTRAINT stuck_while_queued CHECK (stuck = 0 OR (stuck = 1 AND status = 'queued')),
   CONSTRAINT status_is_known CHECK (
     status IN ('queued', 'claimed', 'running', 'review', 'waiting', 'done', 'failed', 'cancelled')),
   CONSTRAINT lease_while_claimed_or_running CHECK (
@@ -359,3 +360,7 @@ CREATE INDEX outbox_due ON outbox (due_at) WHERE status = 'pending';
 CREATE INDEX outbox_ended ON outbox (ended_at) WHERE status <> 'pending';
 
 CREATE INDEX outbox_event ON outbox (event_seq);
+
+-- Stuck tasks: queued ones that wait, directly or through others, for a task that failed or was cancelled.
+-- `board/stuck.py` sets the flag in the transaction of the change.
+CREATE INDEX task_stuck ON task (seq) WHERE stuck = 1;

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 STATUSES = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
-FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
+FLAGS = ("blocked", "stuck", "delayed", "lease_expired", "overdue")
 OUTCOMES = ("open", "completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
 VERBS = """
 created claimed resumed renewed completed failed released handed_off approved rejected reassigned retried cancelled
@@ -85,7 +85,7 @@ class _Reader:
         found = {}
         for part in rest:
             key, value = pair(part)
-            if key in ("review", "expired"):
+            if key in ("review", "expired", "stuck"):
                 count, _, names = (value or "").partition(":")
                 found[key] = {"count": int(count), "names": [name(one) for one in names.split(",")]}
             else:

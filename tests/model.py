@@ -105,6 +105,12 @@ class Task(Brief):
     def is_blocked(self) -> bool:
         return any(other.status != "done" for other in self.blocked_by)
 
+    @property
+    def is_stuck(self) -> bool:
+        return self.status == "queued" and any(
+            other.status in ("failed", "cancelled") or other.is_stuck for other in self.blocked_by
+        )
+
     def waits_for(self, other: Task) -> bool:
         """Say whether this task waits for another, directly or along a chain, or is it."""
         return self is other or any(nearer.waits_for(other) for nearer in self.blocked_by)
@@ -688,6 +694,7 @@ class Model:
             "occurrence_at": None,
             "ready": queued and not blocked and not delayed,
             "blocked": blocked,
+            "stuck": task.is_stuck,
             "delayed": delayed,
             "lease_expired": task.status in LEASED and not self._is_live(task),
             "overdue": task.due_at is not None and task.due_at < self.now and task.status not in FINAL,

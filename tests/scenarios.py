@@ -151,6 +151,22 @@ _BAD_FIELDS: dict[str, Any] = {
 """A value of each field that neither add nor update takes: the limits themselves are held by ``test_inputs.py``."""
 
 SCENARIOS: dict[str, tuple[Step, ...]] = {
+    # What waits for a task that ended otherwise
+    "a task that waits for a cancelled one is stuck": (
+        ADD_A,
+        do("add as b", title="Task B", blocked_by=["@a"]).gives({"task.blocked": True, "task.stuck": False}),
+        do("add as c", title="Task C", blocked_by=["@b"]),
+        do("cancel", task="@a"),
+        do("show", task="@b").gives({"task.stuck": True}),
+        do("show", task="@c").gives({"task.stuck": True, "task.ready": False, "task.blocked": True}),
+        do("add as d", title="Task D", blocked_by=["@c"]).gives({"task.stuck": True}),
+        do("claim", task="@d", agent="ada").refused("conflict", reason="blocked"),
+        do("claim", agent="ada").gives({"": None}),
+        do("add as e", title="Task E"),
+        do("claim as held", task="@e", agent="ada"),
+        do("add", title="Task F", blocked_by=["@e"]),
+        do("fail", task="@e", token=TOKEN, error="broken", no_retry=True).gives({"task.status": "failed"}),
+    ),
     # The way of a task
     "a task goes from its making to its end": (
         ADD_B,

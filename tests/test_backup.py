@@ -398,7 +398,7 @@ def test_backups_at_once_do_not_get_in_each_others_way(filled: Path, tmp_path: P
 # Failing disks, and SIGKILL
 
 
-@pytest.mark.parametrize("free", [0, 60_000, 200_000])
+@pytest.mark.parametrize("free", [0, 60_000, 300_000])
 def test_backup_on_a_full_disk_is_unusable_and_leaves_nothing(filled: Path, tmp_path: Path, free: int) -> None:
     path = tmp_path / "disk"
     path.mkdir()
@@ -408,7 +408,7 @@ def test_backup_on_a_full_disk_is_unusable_and_leaves_nothing(filled: Path, tmp_
         with (path / "filler").open("rb+") as filler:
             filler.truncate(max(0, filler.seek(0, 2) - free))
         board = Board(filled, actor=MARIA)
-        if free < 200_000:
+        if free < 300_000:
             with refused("unusable") as caught:
                 board.backup(output=path / "out")
             assert "space" in caught.value.hint

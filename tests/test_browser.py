@@ -166,6 +166,29 @@ def test_work_is_returned_with_a_note_only(server: InThread, visit: Visit) -> No
     expect(dialog.locator("atb-task-timeline")).to_contain_text("rejected the task")
     event = last_event(server.board, held.id)
     assert (event["kind"], event["data"]["note"]) == ("rejected", "the colours are missing")
+    expect(dialog.locator(".part-returned")).to_contain_text("the colours are missing")
+    expect(dialog.locator(".attempt")).to_contain_text("Returned")
+    expect(dialog.locator(".attempt")).not_to_contain_text("Completed")
+    page.keyboard.press("Escape")
+    expect(card(page, "a task")).to_contain_text(re.compile("Returned by .*the colours are missing", re.DOTALL))
+
+
+def test_a_stuck_task_says_for_which_ended_task_it_waits(server: InThread, visit: Visit) -> None:
+    first = server.board.add("choose").task.id
+    second = server.board.add("write", depends_on=[first]).task.id
+    server.board.add("print", depends_on=[second])
+    server.board.cancel(first)
+    server.board.archive_task(first)
+    page = visit(server)
+    strip = page.get_by_role("region", name="Needs you")
+    expect(strip.get_by_role("listitem")).to_have_count(2)
+    expect(strip).to_contain_text("Stuck: waits for choose, which was cancelled")
+    expect(card(column(page, "blocked"), "print")).to_contain_text("Waits for choose, which was cancelled")
+    strip.get_by_role("link").first.click()
+    dialog = task_page(page, "write")
+    expect(dialog.locator(".part-stuck")).to_contain_text("Waits for choose, which was cancelled. Retry that task")
+    server.board.retry(first)
+    expect(dialog.locator(".part-stuck")).to_be_hidden()
 
 
 def test_the_name_of_the_settings_is_written_beside_what_one_does(server: InThread, visit: Visit) -> None:

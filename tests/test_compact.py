@@ -54,7 +54,10 @@ json_values = st.recursive(
 
 def _flagged(row: dict[str, Any]) -> dict[str, Any]:
     flags = row.pop("flags") - ({"delayed"} if row["not_before"] is None else set())
-    return {**row, **{flag: flag in flags for flag in ("ready", "blocked", "delayed", "lease_expired", "overdue")}}
+    return {
+        **row,
+        **{flag: flag in flags for flag in ("ready", "blocked", "stuck", "delayed", "lease_expired", "overdue")},
+    }
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -68,7 +71,7 @@ rows = st.fixed_dictionaries(
         "not_before": maybe(instants), "tags": st.lists(words, max_size=3), "blocked_by": st.lists(ids, max_size=2),
         "progress": maybe(st.integers(0, 100)), "needs_approval": st.booleans(), "attempts": st.integers(0, 5),
         "max_attempts": st.just(5), "claimed_by": maybe(words), "lease_expires_at": maybe(instants),
-        "flags": st.sets(st.sampled_from(["blocked", "delayed", "lease_expired", "overdue"])),
+        "flags": st.sets(st.sampled_from(["blocked", "stuck", "delayed", "lease_expired", "overdue"])),
     }
 ).map(_flagged)  # fmt: skip
 """A task in a list."""
@@ -103,9 +106,9 @@ details = st.fixed_dictionaries(
     }
 )  # fmt: skip
 looks = st.lists(ids, max_size=5, unique=True).map(lambda found: {"count": len(found), "ids": found})
-attentions = st.fixed_dictionaries({"review": looks, "expired": looks})
+attentions = st.fixed_dictionaries({"review": looks, "expired": looks, "stuck": looks})
 
-QUIET: Any = {"review": {"count": 0, "ids": []}, "expired": {"count": 0, "ids": []}}
+QUIET: Any = {kind: {"count": 0, "ids": []} for kind in ("review", "expired", "stuck")}
 
 
 def task_of(fields: dict[str, Any]) -> Task:
@@ -142,7 +145,7 @@ def said(**values: Any) -> dict[str, Any]:
 
 def as_read(task: dict[str, Any]) -> dict[str, Any]:
     """Return what the line of a task must say, except its name."""
-    flags = [flag for flag in ("blocked", "delayed", "lease_expired", "overdue") if task[flag]]
+    flags = [flag for flag in ("blocked", "stuck", "delayed", "lease_expired", "overdue") if task[flag]]
     return {
         "title": task["title"], "status": task["status"], "flags": flags, "priority": task["priority"],
         "progress": task["progress"], "approval": task["needs_approval"], "queue": task["queue"],
@@ -178,10 +181,10 @@ def test_a_list_reads_back(found: list[dict[str, Any]], attention: Any, notes: l
     assert [without_name(task) for task in told["tasks"]] == [as_read(task) for task in found]
     assert told["notes"] == notes
     assert told["more"] is None
-    every = {*(task["id"] for task in found), *attention["review"]["ids"], *attention["expired"]["ids"]}
+    every = {*(task["id"] for task in found), *(one for kind in attention.values() for one in kind["ids"])}
     named = [*zip(told["tasks"], found, strict=True)]
     assert all(names_only(line["name"], task["id"], every) for line, task in named)
-    for kind in ("review", "expired"):
+    for kind in ("review", "expired", "stuck"):
         seen = told["attention"].get(kind, {"count": 0, "names": []})
         assert seen["count"] == attention[kind]["count"]
         pairs = zip(seen["names"], attention[kind]["ids"], strict=True)
@@ -200,6 +203,7 @@ def test_names_are_longer_where_tasks_of_one_document_share_an_ending() -> None:
     attention: Any = {
         "review": {"count": 1, "ids": ["0" * 20 + "XYZXYZ"]},
         "expired": {"count": 1, "ids": ["A" * 26]},
+        "stuck": {"count": 0, "ids": []},
     }
     told = read(compact.task_list(paged([{**PLAIN, "id": one} for one in shared]), 9, attention))
     assert [task["name"] for task in told["tasks"]] == wanted[:4]
@@ -365,7 +369,7 @@ def test_reader_refuses_what_the_grammar_has_not() -> None:
 
 def test_reader_may_pass_over_what_is_added_later() -> None:
     text = (
-        "atb1 list\n! review=1:KGWX2P stuck=3\n"
+        "atb1 list\n! review=1:KGWX2P frozen=3\n"
         '9F3K2A "x" queued+frozen p1 eta=5m,"a b" starred\n'
         "mood\n| good\n| =\ncolour blue\n+ more after=age~1~1 count=4\n"
     )
@@ -531,7 +535,7 @@ def test_a_task_longer_than_the_budget_is_shown_all_the_same() -> None:
 PLAIN: dict[str, Any] = {
     "title": "x", "queue": "default", "status": "queued", "priority": 0, "assignee": None, "due_at": None,
     "not_before": None, "tags": [], "blocked_by": [], "progress": None, "needs_approval": False, "attempts": 0,
-    "max_attempts": 3, "claimed_by": None, "lease_expires_at": None, "blocked": False, "delayed": False,
+    "max_attempts": 3, "claimed_by": None, "lease_expires_at": None, "blocked": False, "stuck": False, "delayed": False,
     "lease_expired": False, "overdue": False,
 }  # fmt: skip
 

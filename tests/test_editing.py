@@ -67,12 +67,14 @@ def test_new_task_has_the_defaults_of_the_contract(board: Board) -> None:
         "finished_at": None,
         "ready": True,
         "blocked": False,
+        "stuck": False,
         "delayed": False,
         "lease_expired": False,
         "overdue": False,
     }
     assert list(receipt.to_dict()) == ["task", "created"]
-    assert list(receipt.task.to_dict())[-5:] == ["ready", "blocked", "delayed", "lease_expired", "overdue"]
+    derived = ["ready", "blocked", "stuck", "delayed", "lease_expired", "overdue"]
+    assert list(receipt.task.to_dict())[-6:] == derived
 
 
 def test_creation_is_an_event_that_tells_what_was_given(board: Board) -> None:

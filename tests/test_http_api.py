@@ -1287,7 +1287,7 @@ def test_agents_show_what_they_hold_and_what_they_said_last(api: Client, clock: 
             "id": first, "title": "First", "status": "running", "progress": 40,
             "claimed_at": "2026-11-30T00:53:20.000+00:00", "lease_expires_at": "2026-11-30T01:06:20.000+00:00",
             "lease_expired": False, "renewed_at": "2026-11-30T00:56:20.000+00:00", "silent": False,
-            "note": "half way",
+            "silent_at": "2026-11-30T01:03:00.000+00:00", "note": "half way",
         }
     ]  # fmt: skip
     (held,) = bob["holds"]

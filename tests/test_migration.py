@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 MADE_LATER = {"schedule", "outbox"}
-ADDED_LATER = {"archived_at", "board_id"}
+ADDED_LATER = {"archived_at", "board_id", "stuck"}
+"""Columns of tables that the first schema had."""
 
 
 def lay_out(directory: Path) -> None:

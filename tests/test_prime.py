@@ -233,7 +233,11 @@ def test_text_never_has_more_than_2000_characters(
         "lost": {"count": count, "ids": ids},
         "ready": {"count": count, "tasks": tasks[5:]},
         "assigned": {"blocked": count, "delayed": count},
-        "attention": {"review": {"count": count, "ids": ids}, "expired": {"count": count, "ids": ids}},
+        "attention": {
+            "review": {"count": count, "ids": ids},
+            "expired": {"count": count, "ids": ids},
+            "stuck": {"count": count, "ids": ids},
+        },
         "command": "x" * length,
         "protocol": briefing.protocol(7 * 86_400_000 - 1, "x" * length),
     }

@@ -70,7 +70,7 @@ def test_board_that_is_not_there_reads_as_an_empty_one_and_is_not_made(tmp_path:
         "list": {"tasks": [], "next": None},
         "events": {"events": [], "next": 0},
         "agents": [],
-        "attention": {"review": {"count": 0, "ids": []}, "expired": {"count": 0, "ids": []}},
+        "attention": {kind: {"count": 0, "ids": []} for kind in ("review", "expired", "stuck")},
         "stats": 0,
         "nothing_ready": [],
     }
@@ -489,6 +489,7 @@ def test_agents_tell_what_they_hold_and_did_latest_seen_first(board: Board, cloc
             "lease_expired": False,
             "renewed_at": "2026-11-30T00:53:21.000+00:00",
             "silent": False,
+            "silent_at": "2026-11-30T01:03:21.000+00:00",
             "note": "half way",
         }
     ]
@@ -522,16 +523,18 @@ def test_attention_counts_each_task_for_the_first_reason_that_applies(board: Boa
     for status in ("done", "cancelled"):
         bring_to(board, status, **past)
     board.add("in time", due_at="2030-01-01")
+    stuck = board.add("a task", depends_on=[failed[0]], due_at=past["due_at"]).task.id
     clock.advance(minutes=16)
     assert board.attention(every_reason=True) == {
         "review": {"count": 1, "ids": [review]},
         "expired": {"count": 1, "ids": [expired]},
+        "stuck": {"count": 1, "ids": [stuck]},
         "overdue": {"count": 7, "ids": [overdue[0], held, *overdue[2:5]]},
         "failed": {"count": 2, "ids": failed[::-1]},
     }
     board.archive(0, status=["failed"])
     assert board.attention(every_reason=True)["failed"] == {"count": 0, "ids": []}
-    assert board.attention().keys() == {"review", "expired"}
+    assert board.attention().keys() == {"review", "expired", "stuck"}
 
 
 def test_note_of_an_earlier_holder_is_not_told_as_the_present_one_s(board: Board, clock: Clock) -> None:
@@ -636,7 +639,8 @@ def test_stats_tell_what_is_running_the_oldest_first(board: Board, clock: Clock)
 
 
 def test_attention_counts_reviews_and_dead_leases_and_names_the_first_of_each(board: Board, clock: Clock) -> None:
-    assert board.attention() == {"review": {"count": 0, "ids": []}, "expired": {"count": 0, "ids": []}}
+    nothing = {"count": 0, "ids": []}
+    assert board.attention() == {"review": nothing, "expired": nothing, "stuck": nothing}
     reviews = [bring_to(board, "review").id for _ in range(7)]
     late = []
     for minutes in (30, 10, 20):
@@ -645,7 +649,7 @@ def test_attention_counts_reviews_and_dead_leases_and_names_the_first_of_each(bo
         late.append(task)
     for status in ("queued", "done", "failed", "cancelled"):
         bring_to(board, status)
-    assert board.attention() == {"review": {"count": 7, "ids": reviews[:5]}, "expired": {"count": 0, "ids": []}}
+    assert board.attention() == {"review": {"count": 7, "ids": reviews[:5]}, "expired": nothing, "stuck": nothing}
     clock.advance(minutes=20)
     assert board.attention()["expired"] == {"count": 2, "ids": [late[1], late[2]]}
     board.approve(reviews[0])

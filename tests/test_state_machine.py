@@ -27,7 +27,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from agent_task_board import Actor, BoardError
+from agent_task_board import Actor, BoardError, Receipt
+from agent_task_board.board.stuck import NAMED
 from agent_task_board.model import STATUSES
 from tests.history import UNBORN, fold
 from tests.model import EXPIRED, FINAL, LEASED, SECOND, Answer, Lease, Model, Refused, Task, text
@@ -36,7 +37,7 @@ from tests.support import MARIA, Clock, open_board, refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_task_board import Board, Receipt
+    from agent_task_board import Board
     from agent_task_board.model import Event
 
 DATES = ("due_at", "not_before")
@@ -411,12 +412,16 @@ class BoardBesideModel(RuleBasedStateMachine):
         """Make a call to the model and to the board, compare what they say, and return both answers."""
         self.latest = max(self.latest, self.clock.now)
         file_before, sweeps_before = self.file_version(), self.model.sweeps
+        stuck_before = [task for task in self.model.tasks if task.is_stuck]
         expected = _outcome(getattr(self.model, verb), given, named)
         said = _outcome(getattr(self.board, verb), *_for_board(given, named))
         if isinstance(expected, Refused) or isinstance(said, BoardError):
             self.compare_refusals(expected, said)
         elif isinstance(expected, Answer):
             self.compare_answers(expected, said)
+        newly_stuck = [task for task in self.model.tasks if task.is_stuck and task not in stuck_before]
+        if isinstance(said, Receipt) and not said.replayed:
+            self.it_is_said_what_is_stuck(said, newly_stuck)
         is_replay = isinstance(expected, Answer) and expected.replayed and expected.lease is None
         if self.model.sweeps > sweeps_before:
             self.nothing_due_is_left_flagged_as_delayed()
@@ -451,6 +456,16 @@ class BoardBesideModel(RuleBasedStateMachine):
         for words in expected.told:
             assert any(_says(warning, words) for warning in said.warnings), (words, said.warnings)
         self.has_no_secret(said.warnings)
+
+    def it_is_said_what_is_stuck(self, said: Receipt, newly_stuck: Sequence[Task]) -> None:
+        """Check that a call says which tasks it made stuck, and nothing like it if there are none."""
+        told = [warning for warning in said.warnings if " stuck" in warning or " cannot start" in warning]
+        assert bool(told) == bool(newly_stuck), (newly_stuck, said.warnings)
+        for task in newly_stuck:
+            if task is self.touched:
+                assert any(_says(warning, [task, "is stuck"]) for warning in told), (task, told)
+            elif len(newly_stuck) <= NAMED:
+                assert any(task.id[-6:] in warning for warning in told), (task, told)
 
     def remember_lease(self, lease: Lease, token: str) -> None:
         assert token not in self.secrets, "every grant has a fresh token"
@@ -527,11 +542,11 @@ class BoardBesideModel(RuleBasedStateMachine):
 
     def lists_and_counts_equal_their_definitions(self) -> None:
         shown = self.expected.values()
-        for word in ("ready", "blocked", "overdue"):
+        for word in ("ready", "blocked", "stuck", "overdue"):
             listed = self.board.list_tasks(order="age", **{word: True}).tasks  # type: ignore[arg-type]
             assert [task.id for task in listed] == [row["id"] for row in shown if row[word]]
         stats = self.board.stats()
-        for word in ("ready", "blocked", "lease_expired"):
+        for word in ("ready", "blocked", "stuck", "lease_expired"):
             assert stats[word] == sum(row[word] for row in shown)  # type: ignore[literal-required]
         tally = {(queue, status): tasks for queue, status, tasks in self.of_file("SELECT * FROM tally") if tasks}
         assert tally == Counter((task.queue, task.status) for task in self.model.tasks)

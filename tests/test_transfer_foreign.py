@@ -112,7 +112,11 @@ def test_blocking_issues_of_beads_are_waited_for_and_other_links_kept(board: Boa
         issue("bd-1"),
         issue("bd-3", dependencies=[blocks("bd-3", "bd-2"), blocks("bd-3", "bd-1", "related")]),
     )
-    assert done.warnings == []
+    one, two, three = (id_of("beads", f"bd-{number}")[-6:] for number in (1, 2, 3))
+    assert done.warnings == [
+        f'"bd-2" ({two}) waits for "bd-1" ({one})',
+        f'"bd-3" ({three}) waits for "bd-2" ({two})',
+    ]
     assert shown(board, "beads", "bd-2")["blocked_by"] == [id_of("beads", "bd-1")]
     assert shown(board, "beads", "bd-2")["params"]["beads"]["dependencies"] == [{"type": "parent-child", "id": "bd-9"}]
     assert shown(board, "beads", "bd-3")["blocked_by"] == [id_of("beads", "bd-2")]
@@ -128,7 +132,8 @@ def test_an_issue_that_was_not_exported_is_not_waited_for_and_that_is_said(board
 
 def test_an_issue_that_is_on_the_board_already_is_waited_for(board: Board) -> None:
     beads(board, issue("bd-1"))
-    assert beads(board, issue("bd-2", dependencies=[blocks("bd-2", "bd-1")])).warnings == []
+    (said,) = beads(board, issue("bd-2", dependencies=[blocks("bd-2", "bd-1")])).warnings
+    assert " waits for " in said
     assert shown(board, "beads", "bd-2")["blocked"]
 
 
@@ -272,7 +277,8 @@ def test_blocking_issues_of_github_are_waited_for(board: Board) -> None:
     )
     assert shown(board, "github", f"{URL}2")["blocked_by"] == [id_of("github", f"{URL}1")]
     assert shown(board, "github", f"{URL}3")["ready"]
-    assert len(done.warnings) == 1
+    assert len(done.warnings) == 2
+    assert " waits for " in done.warnings[1]
 
 
 @pytest.mark.parametrize(

@@ -241,9 +241,9 @@ def test_pipe_gets_a_line_for_each_change(terminal: Terminal) -> None:
     with terminal.started("watch") as process:
         first = line_of(process)
         assert list(first) == [
-            *("at", "revision", "counts", "blocked", "delayed", "needs_you", "in_progress", "ready"),
+            *("at", "revision", "counts", "blocked", "stuck", "delayed", "needs_you", "in_progress", "ready"),
         ]
-        assert list(first["needs_you"]) == ["review", "expired", "overdue", "failed"]
+        assert list(first["needs_you"]) == ["review", "expired", "stuck", "overdue", "failed"]
         assert [task["title"] for task in first["ready"]["tasks"]] == ["Write the parser"]
         id_, _ = terminal.claim()
         second = line_of(process)
@@ -360,7 +360,7 @@ def test_reason_that_a_task_needs_a_person_is_named_once(board: Board, clock: Cl
     hold(board, task=expired, lease="1m")
     found = overview(board)
     assert {name: group["count"] for name, group in found.data["needs_you"].items()} == {
-        "review": 1, "expired": 0, "overdue": 0, "failed": 1,
+        "review": 1, "expired": 0, "stuck": 0, "overdue": 0, "failed": 1,
     }  # fmt: skip
     assert found.until == clock.now + 60_000
     assert found.holds_at(clock.now + 59_999)
@@ -369,7 +369,7 @@ def test_reason_that_a_task_needs_a_person_is_named_once(board: Board, clock: Cl
     clock.advance(minutes=1, seconds=0.001)
     needs = overview(board).data["needs_you"]
     assert {name: [task["id"] for task in group["tasks"]] for name, group in needs.items()} == {
-        "review": [review], "expired": [expired], "overdue": [late], "failed": [failed],
+        "review": [review], "expired": [expired], "stuck": [], "overdue": [late], "failed": [failed],
     }  # fmt: skip
     assert overview(board).data["in_progress"]["count"] == 0
     assert overview(board).until is None

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         claimed_at: str
         ended_at: str | None
         outcome: str | None
+        returned: NotRequired[bool]
+        """True if a person rejected the work of this attempt; its outcome stays ``completed``."""
         error: str | None
         note: str | None
         result: Any
@@ -49,6 +51,13 @@ if TYPE_CHECKING:
         title: str
         status: str
 
+    class Returned(TypedDict):
+        """Who rejected the work handed in last, when, and why."""
+
+        by: str
+        at: str
+        note: str | None
+
     class TaskDetails(TypedDict):
         """A task with its attempts, dependencies and comments."""
 
@@ -59,6 +68,10 @@ if TYPE_CHECKING:
         comments: list[Event]
         archived_at: NotRequired[str]
         """Only for an archived task."""
+        returned: NotRequired[Returned]
+        """Only for a task whose work was rejected, until work is handed in again."""
+        stuck_by: NotRequired[Link]
+        """Only for a stuck task: the failed or cancelled task that it waits for, directly or through others."""
 
     class AgentSummary(TypedDict):
         """What an agent did (attempts by outcome) and the tasks that it holds."""
@@ -82,6 +95,7 @@ if TYPE_CHECKING:
 
         review: Waiting
         expired: Waiting
+        stuck: Waiting
         overdue: NotRequired[Waiting]
         failed: NotRequired[Waiting]
 
@@ -112,6 +126,7 @@ if TYPE_CHECKING:
         by_queue: dict[str, dict[str, int]]
         ready: int
         blocked: int
+        stuck: int
         lease_expired: int
         days: int
         finished: list[dict[str, Any]]
@@ -174,7 +189,7 @@ JSON_KEYS = tuple(
     id title body queue status priority assignee due_at not_before tags dedupe_key blocked_by params result artifacts
     error progress needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by
     schedule_id occurrence_at created_at updated_at claimed_at finished_at
-    ready blocked delayed lease_expired overdue
+    ready blocked stuck delayed lease_expired overdue
     """.split()
 )
 """The keys of a task in JSON, in their order on every surface."""
@@ -182,8 +197,8 @@ JSON_KEYS = tuple(
 LONG_KEYS = ("body", "params", "result", "error")
 """The keys that a list leaves out unless it is asked for full tasks."""
 
-DERIVED = frozenset(("ready", "blocked", "delayed", "lease_expired", "overdue"))
-"""The keys that are computed from the other keys and the current time."""
+DERIVED = frozenset(("ready", "blocked", "stuck", "delayed", "lease_expired", "overdue"))
+"""The keys that are computed from the other keys, the dependencies and the current time."""
 
 JSON_LISTS = frozenset(("tags", "blocked_by", "artifacts"))
 JSON_COLUMNS = JSON_LISTS | {"params", "result"}
@@ -194,8 +209,8 @@ class Task:
     """One unit of work as it was at the end of a transaction.
 
     Instants are fixed-width text in UTC. ``blocked_by`` has the ids of all dependencies, done or not. ``ready blocked
-    delayed lease_expired overdue`` hold for the instant at which the row was read. In a list that is not full, the
-    fields of ``LONG_KEYS`` are missing (``AttributeError``).
+    stuck delayed lease_expired overdue`` hold for the instant at which the row was read. In a list that is not full,
+    the fields of ``LONG_KEYS`` are missing (``AttributeError``).
     """
 
     id: str
@@ -231,6 +246,7 @@ class Task:
     finished_at: str | None
     ready: bool
     blocked: bool
+    stuck: bool
     delayed: bool
     lease_expired: bool
     overdue: bool

@@ -484,7 +484,8 @@ class Board(Claiming, Queries):
     def agents(self) -> list[AgentSummary]:
         """Return every agent that claimed or was assigned a task, the latest seen first.
 
-        ``holds`` are its tasks under a lease. ``silent``: no renewal for more than two thirds of the lease.
+        ``holds`` are its tasks under a lease. ``silent``: no renewal for more than two thirds of the lease, and
+        ``silent_at`` is the instant after which that is so.
         """
         from .board.stats import agents
 
@@ -546,7 +547,8 @@ class Board(Claiming, Queries):
         It expires leases, promotes delayed tasks, creates the tasks of schedules that are due, archives old tasks if so
         configured, and delivers pending hook notifications. It works in small transactions, and several ticks can run
         at once. It creates a limited number of occurrences per schedule; ``catchup_pending`` says that more are due.
-        For each schedule that cannot continue, it appends a sentence to ``warnings``.
+        For each schedule that cannot continue, and for each task whose last attempt expired while others wait for it,
+        it appends a sentence to ``warnings``.
 
         Returns:
             ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
@@ -556,8 +558,9 @@ class Board(Claiming, Queries):
         from .hooks.delivery import deliver_due
         from .schedules.occurrences import run_due
 
-        expired = expire_all(self)
-        created, pending = run_due(self, [] if warnings is None else warnings)
+        said = [] if warnings is None else warnings
+        expired = expire_all(self, said)
+        created, pending = run_due(self, said)
         archive_by_age(self)
         delivered = deliver_due(self)
         return {"expired": expired, "created": created, "delivered": delivered, "catchup_pending": pending}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import identity, inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import AGENT, Receipt
-from . import dependencies, fields, refusals
+from . import dependencies, fields, refusals, stuck
 from .claiming import claim_again, grant, lease_length, lease_of
 from .core import as_agent, request_digest
 from .history import changes
@@ -70,13 +70,15 @@ def add(
             warning = f"task {row['id']} already has dedupe key {columns['dedupe_key']!r}; no task was added"
             return Receipt(to_task(row, tx.now), created=False, warnings=[warning])
         sentences = dependencies.add(tx, row, dependencies.find_all(tx, depends_on))
+        if sentences:
+            stuck.settle(tx, row["seq"])
         row = tx.task(row["seq"])
         tx.record(row, "created", changes(None, row))
         number, granted = None, None
         if claim and claimer is not None:
             row, number, granted = _claim_at_once(core, tx, row, claimer, length)
         tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=True)
-        return Receipt(to_task(row, tx.now), created=True, lease=granted, warnings=sentences)
+        return Receipt(to_task(row, tx.now), created=True, lease=granted, warnings=[*sentences, *tx.warnings])
 
 
 def add_lines(
@@ -101,10 +103,12 @@ def add_lines(
         for title in titles:
             row, _ = insert(core, tx, {**shared, "title": title})
             sentences += dependencies.add(tx, row, others)
+            if others:
+                stuck.settle(tx, row["seq"])
             row = tx.task(row["seq"])
             tx.record(row, "created", changes(None, row))
             added.append(to_task(row, tx.now))
-    return added, sentences
+    return added, [*sentences, *tx.warnings]
 
 
 def _who(core: Core, agent: str | None, actor: Actor | None, assignee: str | None) -> tuple[Actor, str | None]:

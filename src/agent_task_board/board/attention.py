@@ -34,12 +34,14 @@ def attention(tx: Transaction, *, every_reason: bool = False) -> Attention:
     found: Attention = {
         "review": {"count": reviews, "ids": [row[0] for row in in_review or ()]},
         "expired": _waiting(tx, f"FROM task INDEXED BY task_leased WHERE {IS_EXPIRED}", "lease_expires_at"),
+        "stuck": _waiting(tx, "FROM task WHERE stuck = 1", "seq"),
     }
     if every_reason:
         found["overdue"] = _waiting(
             tx,
             f"""
-            FROM task WHERE {IS_UNFINISHED} AND due_at < :now AND status <> 'review' AND NOT ({IS_EXPIRED})
+            FROM task WHERE {IS_UNFINISHED} AND due_at < :now AND status <> 'review' AND stuck = 0
+              AND NOT ({IS_EXPIRED})
             """,
             "due_at, seq",
         )
@@ -72,7 +74,8 @@ def nothing_ready(core: Core, agent: str, queues: Sequence[str], tags: Sequence[
     with core.read() as tx:
         values |= {"now": tx.now, "agent": tx.canonical_name(agent)}
         for what, where, column in (
-            ("waiting for other tasks", IS_BLOCKED, None),
+            ("waiting for other tasks", f"{IS_BLOCKED} AND stuck = 0", None),
+            ("stuck behind a failed or cancelled task (see `atb list --stuck`)", "stuck = 1", None),
             ("delayed", f"{IS_UNBLOCKED} AND delayed = 1 AND not_before > :now", "not_before"),
             # Already promoted, but not due again: the clock was set back.
             ("delayed", f"{IS_UNBLOCKED} AND delayed = 0 AND not_before > :now AND {IS_CLAIMABLE_BY}", "not_before"),

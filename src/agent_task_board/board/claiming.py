@@ -105,7 +105,7 @@ class Claiming(Core):
                 tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=None)
                 if text is not None:
                     tx.comment(row, text, by)
-                warnings = _notes_left(tx, row) if row["version"] > 2 else []
+                warnings = [*(_notes_left(tx, row) if row["version"] > 2 else ()), *tx.warnings]
         # Outside the transaction: the changes of the sweep stay even if the claim is refused.
         if refusal is not None:
             raise refusal
@@ -532,7 +532,7 @@ def _end(
     number = tx.end_attempt(after, outcome, token_hash=token_hash, result=result, error=error, note=note)
     data = {**changes(before, after), "attempt": number, "error": error, "note": note}
     tx.record(after, outcome, data, tx.holder(actor, before["claimed_by"]))
-    return Receipt(to_task(after, tx.now))
+    return Receipt(to_task(after, tx.now), warnings=tx.warnings)
 
 
 def _replay_or_refuse(tx: Transaction, row: TaskRow, token_hash: str, outcome: str, asked: dict[str, Any]) -> Receipt:

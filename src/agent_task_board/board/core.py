@@ -11,7 +11,7 @@ import os
 
 from .. import identity, inputs, instants
 from ..errors import Conflict, InvalidInput, NotFound, Unusable
-from ..model import ACTOR_KINDS, AGENT, SYSTEM
+from ..model import ACTOR_KINDS, AGENT, CANCELLED, FAILED, SYSTEM
 from ..settings import Settings
 from ..storage.db import Database
 from . import history
@@ -32,6 +32,8 @@ REQUEST_AGE = instants.DAY
 REQUESTS_PRUNED = 200
 """The most expired request ids that one call removes."""
 
+_UNSETTLED = frozenset((FAILED, CANCELLED))
+"""The statuses that decide whether the tasks that wait for one are stuck."""
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -177,16 +179,17 @@ class Transaction:
 
     ``execute`` and ``executemany`` are those of the connection. ``instant`` is in milliseconds since 1970, ``now``
     its stored form. Both are read once the write lock is held, because waiting for it can take seconds.
-    ``by`` is the actor of a write.
+    ``by`` is the actor of a write. ``warnings`` are sentences about what its changes did to other tasks.
     """
 
-    __slots__ = ("_core", "_inner", "by", "connection", "execute", "executemany", "instant", "now")
+    __slots__ = ("_core", "_inner", "by", "connection", "execute", "executemany", "instant", "now", "warnings")
 
     by: Actor
 
     def __init__(self, core: Core, *, to_write: bool, by: Actor | None = None) -> None:
         self._core = core
         self._inner = core.database.write() if to_write else core.database.read()
+        self.warnings: list[str] = []
         if by is not None:
             self.by = by
 
@@ -236,7 +239,15 @@ class Transaction:
             """,
             {**(values or {}), "seq": before["seq"], "now": self.now},
         )
-        return rows[0] if rows else None
+        if not rows:
+            return None
+        after = rows[0]
+        old, new = before.get("status"), after["status"]
+        if old not in (None, new) and (after["open_dependencies"] or not _UNSETTLED.isdisjoint((old, new))):
+            from . import stuck
+
+            after["stuck"] = stuck.settle(self, after["seq"], was_dead_end=old in stuck.ENDS or before["stuck"] == 1)
+        return after
 
     def find(self, reference: str, field: str = "id") -> TaskRow:
         """Return the task with this id, or the only one whose id ends like this, or begins like this.

@@ -8,7 +8,8 @@ from . import refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from ..model import TaskRow
     from .core import Transaction
@@ -55,7 +56,7 @@ def add(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
     )
     count = tx.execute("SELECT count(*) FROM dependency WHERE task_seq = ?", (row["seq"],)).fetchone()[0]
     inputs.at_most(count, "depends_on", inputs.DEPENDENCIES)
-    return sentences(row, others.values(), "waits for")
+    return sentences(row, others.values(), "waits for", how_they_ended=True)
 
 
 def drop(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]:
@@ -67,12 +68,30 @@ def drop(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[str]
     return sentences(row, others.values(), "no longer waits for")
 
 
-def sentences(row: TaskRow, others: Iterable[TaskRow], verb: str) -> list[str]:
-    """Return sentences that say which task waits for which, so that the direction of a dependency is clear."""
+def sentences(row: TaskRow, others: Iterable[TaskRow], verb: str, *, how_they_ended: bool = False) -> list[str]:
+    """Return sentences that say which task waits for which, so that the direction of a dependency is clear.
+
+    With ``how_they_ended``, they also say which of the others failed or were cancelled.
+    """
     tasks = list(others)
-    found = [f"{_label(row)} {verb} {_label(other)}" for other in tasks[:SENTENCES]]
+    ends = {"failed": ", which failed", "cancelled": ", which was cancelled"} if how_they_ended else {}
+    found = [f"{label(row)} {verb} {label(other)}{ends.get(other['status'], '')}" for other in tasks[:SENTENCES]]
     if len(tasks) > SENTENCES:
-        found.append(f"{_label(row)} {verb} {len(tasks) - SENTENCES:,} more tasks")
+        found.append(f"{label(row)} {verb} {len(tasks) - SENTENCES:,} more tasks")
+    return found
+
+
+def of_new_tasks(tx: Transaction, after: int) -> list[str]:
+    """Return the sentences about the dependencies of all tasks with a sequence number above ``after``."""
+    edges = "FROM dependency WHERE task_seq > :after"
+    pairs = tx.execute(
+        f"SELECT task_seq, depends_on_seq {edges} ORDER BY task_seq, position LIMIT :limit",
+        {"after": after, "limit": SENTENCES},
+    ).fetchall()
+    found = [one for seq, other in pairs for one in sentences(tx.task(seq), [tx.task(other)], "waits for")]
+    if len(found) == SENTENCES:
+        more = tx.execute(f"SELECT count(*) {edges}", {"after": after}).fetchone()[0] - SENTENCES
+        found += [f"{more:,} more dependencies like these"] if more else []
     return found
 
 
@@ -104,6 +123,7 @@ def _cycle(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[st
     return [row["id"], *reversed(path[1:]), row["id"]]
 
 
-def _label(row: TaskRow) -> str:
+def label(row: Mapping[str, Any]) -> str:
+    """Return how a sentence names a task: its title, cut, and the end of its id."""
     title = row["title"]
     return f'"{title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"}" ({row["id"][-6:]})'

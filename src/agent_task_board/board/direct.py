@@ -32,7 +32,7 @@ FINISHED = """
     finished_at = iif(needs_approval AND :agent IS NOT NULL, NULL, :now),
     claimed_by = :agent, claimed_at = iif(:agent IS NULL, NULL, :now),
     result = :result, artifacts = :artifacts, error = NULL,
-    attempts = attempts + 1, fence = fence + 1, delayed = 0"""
+    attempts = attempts + 1, fence = fence + 1, delayed = 0, stuck = 0"""
 """SQL: what a claim and a complete set. A person becomes no holder."""
 
 
@@ -65,7 +65,7 @@ def done(
     # Outside the transaction: what the sweep did stays done even if the call is refused.
     if after is None:
         raise _refusal(before, name)
-    return Receipt(to_task(after, tx.now), warnings=[] if name else _passed_over(before, tx.now))
+    return Receipt(to_task(after, tx.now), warnings=[*([] if name else _passed_over(before, tx.now)), *tx.warnings])
 
 
 def _who(core: Core, agent: str | None, actor: Actor | None) -> tuple[Actor, str | None]:

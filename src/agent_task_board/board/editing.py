@@ -8,7 +8,7 @@ from .. import inputs
 from ..errors import InvalidInput, NotPermitted
 from ..model import CANCELLED, CLAIMED, FAILED, FINAL, LEASED, QUEUED, REVIEW, RUNNING, STATUSES, Receipt
 from ..storage.db import IntegrityError
-from . import dependencies, fields, refusals
+from . import dependencies, fields, refusals, stuck
 from .adding import key_holder
 from .expiry import END_LEASE, TO_QUEUE
 from .history import changes
@@ -81,13 +81,15 @@ def update(
         sentences = dependencies.drop(tx, before, dropped)
         if added:
             sentences = dependencies.add(tx, before, added) + sentences
+        if added or dropped:
+            stuck.settle(tx, before["seq"])
         after = tx.task(before["seq"])
         found = changes(before, after)
         if found["changes"]:
             tx.record(after, "updated", found)
         if text is not None:
             tx.comment(after, text)
-        return Receipt(to_task(after, tx.now), warnings=sentences)
+        return Receipt(to_task(after, tx.now), warnings=[*sentences, *tx.warnings])
 
 
 def _edited_tags(stored: str, added: list[str], dropped: list[str]) -> str:
@@ -213,7 +215,7 @@ def reassign(core: Core, task: str, to: str | None, *, note: str | None, actor: 
             error = after["error"] if outcome == "expired" else None
             attempt = tx.end_attempt(after, outcome, note=note, error=error)
         tx.record(after, "reassigned", {**changes(before, after), "note": note, "attempt": attempt})
-        return Receipt(to_task(after, tx.now))
+        return Receipt(to_task(after, tx.now), warnings=tx.warnings)
 
 
 def retry(core: Core, task: str, *, actor: Actor | None) -> Receipt:
@@ -231,7 +233,7 @@ def retry(core: Core, task: str, *, actor: Actor | None) -> Receipt:
         if after is None:
             raise refusals.status_conflict(before, [FAILED, CANCELLED])
         tx.record(after, "retried", changes(before, after))
-        return Receipt(to_task(after, tx.now))
+        return Receipt(to_task(after, tx.now), warnings=tx.warnings)
 
 
 def cancel(core: Core, task: str, *, note: str | None, actor: Actor | None) -> Receipt:
@@ -241,7 +243,7 @@ def cancel(core: Core, task: str, *, note: str | None, actor: Actor | None) -> R
         before = tx.find(task)
         after = tx.change(
             before,
-            f"status = 'cancelled', finished_at = :now, {END_LEASE}",
+            f"status = 'cancelled', finished_at = :now, stuck = 0, {END_LEASE}",
             where=f"""
             (status IN ('queued', 'claimed', 'running')
              OR (status = 'review' AND :actor_kind <> 'agent' AND {IS_PERSON}))""",
@@ -253,7 +255,7 @@ def cancel(core: Core, task: str, *, note: str | None, actor: Actor | None) -> R
             raise refusals.status_conflict(before, [QUEUED, *LEASED, REVIEW])
         attempt = tx.end_attempt(after, "cancelled", note=note) if before["status"] in LEASED else None
         tx.record(after, "cancelled", {**changes(before, after), "note": note, "attempt": attempt})
-        return Receipt(to_task(after, tx.now))
+        return Receipt(to_task(after, tx.now), warnings=tx.warnings)
 
 
 def comment(core: Core, task: str, text: str, *, actor: Actor | None) -> Event:

@@ -84,8 +84,10 @@ def sweep(tx: Transaction, *, first: str | None = None, values: dict[str, Any] |
     return len(expired), len(promoted)
 
 
-def expire_all(core: Core) -> int:
+def expire_all(core: Core, warnings: list[str] | None = None) -> int:
     """Expire every lease past its end and promote every delayed task that is due, in small transactions.
+
+    Appends to ``warnings`` which tasks are stuck now because a last attempt expired.
 
     Returns:
         How many leases were expired.
@@ -94,6 +96,8 @@ def expire_all(core: Core) -> int:
     while True:
         with core.write() as tx:
             expired, promoted = sweep(tx)
+        if warnings is not None:
+            warnings += tx.warnings
         total += expired
         if max(expired, promoted) < BATCH:
             return total

@@ -29,10 +29,10 @@ _NOT_LATE = f"NOT ({IS_LEASED} AND lease_expires_at <= :now) AND status <> 'revi
 class Overview:
     """The board at one moment.
 
-    ``data`` is ``{"revision", "counts", "blocked", "delayed", "needs_you", "in_progress", "ready"}``: integers, tasks
-    by status, and groups ``{"count", "tasks"}`` with at most ``LISTED`` tasks each, without body, params, result and
-    error. ``needs_you`` has a group for each reason, the most urgent first. ``at`` is when it was read, and ``until``
-    when time alone changes it (``None``: never), in milliseconds since 1970.
+    ``data`` is ``{"revision", "counts", "blocked", "stuck", "delayed", "needs_you", "in_progress", "ready"}``:
+    integers, tasks by status, and groups ``{"count", "tasks"}`` with at most ``LISTED`` tasks each, without body,
+    params, result and error. ``needs_you`` has a group for each reason, the most urgent first. ``at`` is when it was
+    read, and ``until`` when time alone changes it (``None``: never), in milliseconds since 1970.
     """
 
     __slots__ = ("at", "data", "until")
@@ -59,6 +59,7 @@ def overview(core: Core) -> Overview:
             "revision": tx.execute("SELECT revision FROM board").fetchone()[0],
             "counts": counts,
             "blocked": _number(tx, f"SELECT count(*) FROM task WHERE {IS_BLOCKED}"),
+            "stuck": _number(tx, "SELECT count(*) FROM task WHERE stuck = 1"),
             "delayed": _number(tx, f"SELECT count(*) FROM task WHERE {IS_WAITING} AND not_before > :now"),
             "needs_you": _needs_you(tx, counts),
             "in_progress": _group(tx, _LIVE, "claimed_at, seq"),
@@ -73,7 +74,8 @@ def _needs_you(tx: Transaction, counts: dict[str, int]) -> dict[str, Any]:
     return {
         "review": _group(tx, "WHERE status = 'review'", "seq", count=counts["review"]),
         "expired": _group(tx, _LATE, "lease_expires_at, seq"),
-        "overdue": _group(tx, f"{_OVERDUE} AND {_NOT_LATE}", "due_at, seq"),
+        "stuck": _group(tx, "WHERE stuck = 1", "seq"),
+        "overdue": _group(tx, f"{_OVERDUE} AND stuck = 0 AND {_NOT_LATE}", "due_at, seq"),
         "failed": _group(tx, failed, "finished_at DESC, seq DESC", count=counts["failed"])
         if counts["failed"]
         else nothing,

@@ -36,6 +36,7 @@ IS_READY = f"{IS_UNBLOCKED} AND {IS_DUE}"
 DERIVED = {
     "ready": IS_READY,
     "blocked": IS_BLOCKED,
+    "stuck": "stuck = 1",
     "delayed": "status = 'queued' AND coalesce(not_before > :now, 0)",
     "lease_expired": "coalesce(lease_expires_at <= :now, 0)",
     "overdue": f"coalesce(due_at < :now, 0) AND {IS_UNFINISHED}",
@@ -63,6 +64,7 @@ def derive(row: TaskRow, now: str) -> dict[str, bool]:
     return {
         "ready": status == QUEUED and not blocked and not delayed,
         "blocked": blocked,
+        "stuck": row["stuck"] == 1,
         "delayed": delayed,
         "lease_expired": row["lease_expires_at"] is not None and row["lease_expires_at"] <= now,
         "overdue": due_at is not None and due_at < now and status not in FINAL,

@@ -172,6 +172,7 @@ class Queries(Core):
         tags: Sequence[str] = (),
         ready: bool = False,
         blocked: bool = False,
+        stuck: bool = False,
         overdue: bool = False,
         search: str | None = None,
         archived: bool = False,
@@ -198,7 +199,7 @@ class Queries(Core):
         if names:
             found.add(f"status IN ({', '.join(repr(one) for one in names)})")
         kept = "1"
-        only_unfinished = ready or blocked or overdue or (bool(names) and UNFINISHED.issuperset(names))
+        only_unfinished = ready or blocked or stuck or overdue or (bool(names) and UNFINISHED.issuperset(names))
         if only_unfinished:
             found.add(IS_UNFINISHED)
             hides = False
@@ -210,7 +211,7 @@ class Queries(Core):
             found.add("queue = :queue", queue=inputs.name(queue, "queue"))
         if tags:
             found.add(HAS_TAGS, tags=inputs.json_text(inputs.tags(tags), "tags"))
-        for name, wanted in (("ready", ready), ("blocked", blocked), ("overdue", overdue)):
+        for name, wanted in (("ready", ready), ("blocked", blocked), ("stuck", stuck), ("overdue", overdue)):
             if wanted:
                 found.add(DERIVED[name])
         if search:
@@ -249,8 +250,11 @@ class Queries(Core):
         with self.read() as tx:
             row = tx.find(task)
             seq = row["seq"]
+            from . import returned
+
+            rejected = returned.returned_attempts(tx, seq) if row["fence"] else set()
             attempts: list[Attempt] = [
-                _attempt(attempt)
+                {**_attempt(attempt), "returned": True} if attempt["number"] in rejected else _attempt(attempt)
                 for attempt in tx.execute("SELECT * FROM attempt WHERE task_seq = ? ORDER BY number", (seq,))
             ]
             found: TaskDetails = {
@@ -275,6 +279,15 @@ class Queries(Core):
             }
             if row["archived_at"] is not None:
                 found["archived_at"] = row["archived_at"]
+            by_whom = returned.returned(tx, seq)
+            if by_whom is not None:
+                found["returned"] = by_whom
+            if row["stuck"]:
+                from . import stuck
+
+                by = stuck.cause(tx, seq)
+                if by is not None:
+                    found["stuck_by"] = by
             return found
 
     def events(

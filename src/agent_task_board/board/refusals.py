@@ -71,6 +71,8 @@ def key_conflict(key: str, holder: TaskRow) -> Conflict:
 
 def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
     """Return why a queued task is not ready for an agent: a conflict's reason, and the end of a sentence."""
+    if row["stuck"]:
+        return "blocked", f"is stuck behind a failed or cancelled task ({row['open_dependencies']} not done)"
     if row["open_dependencies"]:
         return "blocked", f"waits for other tasks ({row['open_dependencies']} not done)"
     if row["assignee"] not in (None, agent):

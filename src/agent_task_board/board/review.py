@@ -47,7 +47,7 @@ def _judge(core: Core, task: str, kind: str, assignments: str, note: str | None,
         if after is None:
             raise status_conflict(before, [REVIEW])
         tx.record(after, kind, {**changes(before, after), "note": note})
-        return Receipt(to_task(after, tx.now))
+        return Receipt(to_task(after, tx.now), warnings=tx.warnings)
 
 
 def require_person(tx: Transaction, row: TaskRow) -> None:

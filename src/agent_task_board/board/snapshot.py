@@ -8,7 +8,9 @@ from .. import instants
 from ..model import FINAL, JSON_KEYS, STATUSES
 from ..printable import escape_json
 from .predicates import DERIVED, IS_UNFINISHED
+from .returned import returned_tasks
 from .rows import AS_JSON
+from .stuck import causes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +43,9 @@ class Snapshot:
 
     ``text`` is the JSON ``{"tasks", "counts", "truncated", "revision", "timezone"}``. Unfinished tasks come in the
     order added, then finished tasks, the latest first. If not all unfinished tasks fit, held tasks and those in
-    review come first, then those of larger priority. ``counts`` are by status, of the whole board.
+    review come first, then those of larger priority. ``counts`` are by status, of the whole board. If tasks are stuck,
+    ``stuck`` has, by id, the failed or cancelled task that each of them waits for: ``{"id", "title", "status"}``. If
+    tasks are returned, ``returned`` has who rejected the work of each: ``{"by", "at", "note"}``.
     """
 
     __slots__ = ("_file", "_since", "_until", "revision", "text")
@@ -86,11 +90,13 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
             tasks = _select(tx, _UNFINISHED.format(order=_FIRST_OF_MANY), [])
         tasks = _select(tx, _FINISHED, tasks)
         since, until = _instants_around(tx)
+        marks = {"stuck": causes(tx, SHOWN), "returned": returned_tasks(tx, SHOWN)}
     head = {
         "counts": counts,
         "truncated": sum(counts.values()) > len(tasks),
         "revision": revision,
         "timezone": core.settings.timezone,
+        **{name: tasks for name, tasks in marks.items() if tasks},
     }
     text = '{"tasks":[' + ",".join(tasks) + "]," + json.dumps(head, separators=(",", ":"))[1:]
     return Snapshot(text, revision, since, until, file)

@@ -57,19 +57,20 @@ def agents(core: Core) -> list[AgentSummary]:
                     "lease_expires_at": row["lease_expires_at"],
                     "lease_expired": row["lease_expires_at"] <= tx.now,
                     "renewed_at": instants.to_text(ends - row["lease_length"]),
-                    "silent": is_silent(ends, row["lease_length"], tx.instant),
+                    "silent": silent_at(ends, row["lease_length"]) < tx.instant,
+                    "silent_at": instants.to_text(silent_at(ends, row["lease_length"])),
                     "note": row["note"],
                 }
             )
     return list(found.values())
 
 
-def is_silent(ends: int, length: int, now: int) -> bool:
-    """Say whether a holder is silent: it has not renewed its lease for more than two thirds of the lease's length.
+def silent_at(ends: int, length: int) -> int:
+    """Return the instant after which a holder is silent: two thirds of its lease have passed without a renewal.
 
-    Holders are asked to renew at every third, so two renewals are missing. All arguments are in milliseconds.
+    Holders are asked to renew at every third, so two renewals are missing. All values are in milliseconds.
     """
-    return ends - now < length / 3
+    return ends - length // 3
 
 
 def stats(core: Core, days: int) -> Stats:
@@ -89,6 +90,7 @@ def stats(core: Core, days: int) -> Stats:
         "by_queue": queues,
         "ready": derived["ready"],
         "blocked": derived["blocked"],
+        "stuck": derived["stuck"],
         "lease_expired": derived["lease_expired"],
         "days": days,
         "finished": _per_day(finished, calendar, zone),
@@ -119,6 +121,7 @@ def _derived(tx: Transaction) -> Row:
         SELECT (SELECT count(*) FROM task WHERE {IS_PROMOTED} AND {IS_DUE})
              + (SELECT count(*) FROM task WHERE {IS_UNBLOCKED} AND delayed = 1 AND not_before <= :now) AS ready,
                (SELECT count(*) FROM task WHERE {IS_BLOCKED}) AS blocked,
+               (SELECT count(*) FROM task WHERE stuck = 1) AS stuck,
                (SELECT count(*) FROM task WHERE {IS_EXPIRED}) AS lease_expired
         """,
         {"now": tx.now},

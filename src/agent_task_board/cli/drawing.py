@@ -22,6 +22,7 @@ WIDE = 100
 REASONS = {
     "review": ("review", STATUS_COLOURS["review"], "updated_at"),
     "expired": ("lease expired", ALARM, "lease_expires_at"),
+    "stuck": ("stuck", STATUS_COLOURS["stuck"], "updated_at"),
     "overdue": ("overdue", "35", "due_at"),
     "failed": ("failed", STATUS_COLOURS["failed"], "finished_at"),
 }
@@ -137,7 +138,7 @@ def _title(path: str, columns: int, pen: _Pen) -> str:
 
 def _counts(overview: dict[str, Any], columns: int, pen: _Pen) -> str:
     counts = [(count, name, STATUS_COLOURS.get(name, "")) for name, count in overview["counts"].items()]
-    counts += [(overview[name], name, FAINT) for name in ("blocked", "delayed")]
+    counts += [(overview[name], name, FAINT) for name in ("blocked", "stuck", "delayed")]
     line, used = "", 0
     for count, name, code in counts:
         text = f"{count:,} {name}"

@@ -26,14 +26,18 @@ def _board(call: Call) -> Reply:
         stats = board.stats(days=1)
         needing = [
             *board.list_tasks(status=["review"], limit=NAMED).tasks,
+            *board.list_tasks(stuck=True, limit=NAMED).tasks,
             *board.list_tasks(status=["failed"], limit=NAMED).tasks,
         ]
         data |= {
             "by_status": stats["by_status"],
             "ready": stats["ready"],
             "blocked": stats["blocked"],
+            "stuck": stats["stuck"],
             "lease_expired": stats["lease_expired"],
-            "needs_you": [{"id": task.id, "status": task.status, "title": task.title} for task in needing],
+            "needs_you": [
+                {"id": task.id, "status": task.status, "stuck": task.stuck, "title": task.title} for task in needing
+            ],
         }
     return Reply(data, page="home")
 

@@ -52,7 +52,7 @@ def _time_left(text: str | None) -> str:
 
 def _state(task: dict[str, Any]) -> str:
     """Return what a person needs to know in addition to the status."""
-    words = [word for word in ("blocked", "delayed", "lease_expired", "overdue") if task[word]]
+    words = [word for word in ("blocked", "stuck", "delayed", "lease_expired", "overdue") if task[word]]
     return ", ".join(words).replace("_", " ")
 
 
@@ -158,6 +158,14 @@ def _receipt(data: dict[str, Any], zone: str) -> list[str]:
 def _task(data: dict[str, Any], zone: str) -> list[str]:
     task = data["task"]
     lines = _receipt({"task": task}, zone)
+    if "returned" in data:
+        back = data["returned"]
+        head = f"returned by {back['by']}, {_local(back['at'], zone)}:"
+        lines[1:1] = [colour(one_line(head), BOLD), *clean(back["note"] or "").splitlines(), ""]
+    if "stuck_by" in data:
+        from ..board.stuck import why
+
+        lines += ["", why(task, data["stuck_by"])]
     if task["body"]:
         lines += ["", *quoted_lines(task["body"])]
     for key, label in (("dependencies", "depends on"), ("dependents", "required by")):
@@ -179,7 +187,7 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
                     attempt["fence"],
                     _local(attempt["claimed_at"], zone),
                     _local(attempt["ended_at"], zone),
-                    attempt["outcome"],
+                    "returned" if attempt.get("returned") else attempt["outcome"],
                     attempt["error"] or attempt["note"],
                 )
                 for attempt in data["attempts"]
@@ -219,13 +227,15 @@ def _home(data: dict[str, Any]) -> list[str]:
     counts = data["by_status"]
     at_work = counts["claimed"] + counts["running"]
     words = [f"{data['ready']} ready", f"{data['blocked']} blocked", f"{at_work} in progress"]
+    words[2:2] = [f"{data['stuck']} stuck"] if data["stuck"] else []
     words += [f"{counts[status]} {status}" for status in ("review", "done", "failed", "cancelled") if counts[status]]
     lines = [f"board {one_line(data['path'])}", ", ".join(words)]
     if data["lease_expired"]:
         lines.append(f"{data['lease_expired']} with an expired lease: the next claim or `atb tick` requeues them")
     needing = data["needs_you"]
     lines.append("needs you:" if needing else "nothing needs you")
-    lines += table_rows([(f"  {task['id'][-6:]}", task["status"], task["title"]) for task in needing], status=1)
+    rows = [(f"  {task['id'][-6:]}", "stuck" if task["stuck"] else task["status"], task["title"]) for task in needing]
+    lines += table_rows(rows, status=1)
     example = needing[0]["id"][-6:] if needing else "ID"
     return [
         *lines,
@@ -313,6 +323,8 @@ def _stats(data: dict[str, Any]) -> list[str]:
     rows.append(("all", *data["by_status"].values()))
     lines = table(("QUEUE", *(status.upper() for status in statuses)), rows)
     lines += ["", f"ready {data['ready']}, blocked {data['blocked']}, leases expired {data['lease_expired']}"]
+    if data["stuck"]:
+        lines.append(f"stuck {data['stuck']}: see `atb list --stuck`")
     if data["archived"]:
         lines.append(f"archived {data['archived']}")
     done = sum(day["done"] for day in data["finished"])

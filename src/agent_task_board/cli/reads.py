@@ -31,6 +31,7 @@ def _list_arguments(parser: Parser) -> None:
     parser.repeated("--tag", "TAG", "only tasks with this tag")
     parser.flag("--ready", "only tasks that are ready to be claimed")
     parser.flag("--blocked", "only tasks with unfinished dependencies")
+    parser.flag("--stuck", "only tasks that wait for a failed or cancelled one, directly or through others")
     parser.flag("--overdue", "only unfinished tasks past their deadline")
     parser.flag("--all", "include finished tasks, which tables and compact text leave out without --status")
     parser.flag("--archived", "only archived tasks, which are otherwise left out")
@@ -141,6 +142,7 @@ def _page(call: Call, limit: int, names: Sequence[str] | None = None) -> TaskPag
         tags=args.tag,
         ready=args.ready,
         blocked=args.blocked,
+        stuck=args.stuck,
         overdue=args.overdue,
         archived=args.archived,
         search=args.search,
@@ -287,7 +289,8 @@ COMMANDS = {
         _show_arguments,
         "Show one task with its attempts, dependencies and comments.",
         "`data` is {task, attempts, dependencies, dependents, comments}. The task waits for its dependencies,\n"
-        "and its dependents wait for it.",
+        "and its dependents wait for it. For a stuck task, `stuck_by` is the failed or cancelled task that keeps it\n"
+        "from starting. For a returned one, `returned` is {by, at, note}, and its attempt has `returned`: true.",
         ("atb show 9F3K2A", "atb show 9F3K2A --format table", "atb show 9F3K2A --format compact --budget 1000"),
         reads=True,
     ),
@@ -318,8 +321,8 @@ COMMANDS = {
         _stats,
         _stats_arguments,
         "Count tasks by status and queue, and show lead and cycle times.",
-        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, lease_expired, days, finished,\n"
-        "lead_time, cycle_time, running, by_agent}. `tasks` and `by_status` do not count archived tasks.\n"
+        "`data` is {tasks, archived, by_status, by_queue, ready, blocked, stuck, lease_expired, days,\n"
+        "finished, lead_time, cycle_time, running, by_agent}. `tasks` and `by_status` do not count archived tasks.\n"
         "`finished` has one entry per day. `lead_time` (created to finished) and `cycle_time` (last claim to\n"
         "finished) are {tasks, median, p90}, in seconds, of the tasks done in these days.",
         ("atb stats", "atb stats --days 30 --format table"),

@@ -30,6 +30,7 @@ STATUS_COLOURS = {
     "running": "34;1",
     "review": "33;1",
     "waiting": "33",
+    "stuck": "31",
     "done": "32",
     "failed": "31;1",
     "cancelled": "90",

@@ -205,7 +205,8 @@ def text(found: Briefing) -> str:
     attention = found["attention"]
     holds, ready, lost = found["holds"], found["ready"], found["lost"]
     shown = [*holds["tasks"], *ready["tasks"]]
-    names = endings([*(task["id"] for task in shown), *lost["ids"], *attention["review"]["ids"]])
+    stuck = attention["stuck"]
+    names = endings([*(task["id"] for task in shown), *lost["ids"], *attention["review"]["ids"], *stuck["ids"]])
 
     mine = [f"you hold {_number(holds['count'])}"]
     if holds["count"]:
@@ -220,6 +221,8 @@ def text(found: Briefing) -> str:
     review, expired = attention["review"], attention["expired"]
     if review["count"]:
         others.append(f"waiting for a person: {_number(review['count'])} in review, {_ids(review, names)}")
+    if stuck["count"]:
+        others.append(f"stuck behind failed or cancelled tasks: {_number(stuck['count'])}, {_ids(stuck, names)}")
     if expired["count"]:
         others.append(f"expired leases: {_number(expired['count'])}; a claim returns their tasks to the queue")
     best = [f"ready for you: {_number(ready['count'])}", *(_line(task, names, queue=True) for task in ready["tasks"])]

@@ -39,7 +39,7 @@ MORE = 60
 _BARE = re.compile(r"""[^\s"=,\\]+""")
 _CHANGES = ("status", "assignee", "priority", "progress", "queue", "due_at", "not_before")
 """Changes that the line of an event shows."""
-_FLAGS = ("blocked", "delayed", "lease_expired", "overdue")
+_FLAGS = ("blocked", "stuck", "delayed", "lease_expired", "overdue")
 
 
 # Parts of a line
@@ -127,12 +127,12 @@ def _opening(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the first lines of a document, and the name of each task in it.
 
-    The attention line has the tasks in review, which wait for a person, and the expired leases.
+    The attention line has the tasks in review, which wait for a person, the expired leases, and the stuck tasks.
     """
-    names = endings([*ids, *attention["review"]["ids"], *attention["expired"]["ids"]])
+    groups = {"review": attention["review"], "expired": attention["expired"], "stuck": attention["stuck"]}
+    names = endings([*ids, *(one for found in groups.values() for one in found["ids"])])
     parts = []
-    for kind in ("review", "expired"):
-        found = attention[kind]
+    for kind, found in groups.items():
         if found["count"]:
             parts.append(f"{kind}={found['count']}:{','.join(names[one] for one in found['ids'])}")
     return [f"{VERSION} {head}", " ".join(["!", *(parts or ["none"])]), *notes(warnings)], names
@@ -232,6 +232,13 @@ def details(
     """
     task = found["task"]
     links = [*found["dependencies"], *found["dependents"]]
+    warnings = list(warnings)
+    if "returned" in found:
+        warnings.append(f"returned by {found['returned']['by']}: {found['returned']['note']}")
+    if "stuck_by" in found:
+        from ..board.stuck import why
+
+        warnings.append(why(task, found["stuck_by"]))
     lines, names = _opening("task", attention, warnings, [task["id"], *(link["id"] for link in links)])
     lines += [line(task, names[task["id"]]), _facts(task)]
     parts = [
@@ -450,8 +457,9 @@ def _comment(event: Event) -> str:
 
 
 def _attempt(attempt: Mapping[str, Any]) -> str:
+    outcome = "returned" if attempt.get("returned") else attempt["outcome"] or "open"
     parts = [
-        f"attempt {attempt['number']} {word(attempt['agent'])} {attempt['outcome'] or 'open'}",
+        f"attempt {attempt['number']} {word(attempt['agent'])} {outcome}",
         _pairs([("from", instant(attempt["claimed_at"])), ("to", _at(attempt["ended_at"]))]),
         *(f"{key}={quoted(attempt[key])}" for key in ("error", "note") if attempt[key] is not None),
     ]

@@ -7,7 +7,7 @@ import io
 
 from .. import inputs
 from ..errors import InvalidInput
-from ..model import JSON_KEYS
+from ..model import DERIVED, JSON_KEYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..model import TaskRow
 
-DERIVED = ("ready", "blocked", "delayed", "lease_expired", "overdue")
 COLUMNS = tuple(key for key in JSON_KEYS if key not in DERIVED)
 """The header of an exported table."""
 

@@ -7,6 +7,7 @@ tasks with it and to copy them.
 from __future__ import annotations
 
 from .. import inputs
+from ..board import dependencies, stuck
 from ..errors import Unusable
 from .merging import Merger
 from .records import RecordStager
@@ -63,6 +64,7 @@ def import_tasks(
     if not dry_run and core.database.session().is_momentary:
         core.create()  # refused: the directory cannot be written
     staging = Staging(core.database)
+    said: list[str] = []
     try:
         with staging:
             skipped, warnings = _stage(core, caller, staging, source, file_format, progress, read_schedule)
@@ -77,8 +79,12 @@ def import_tasks(
             staging.move_to(core.database.session(to_write=True).connection)
             with core.write(caller) as tx:
                 outcome.imported, outcome.skipped = merger.check(tx.connection, core.new_id)
+                latest = tx.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
                 merger.copy(tx)
-        outcome.warnings = [*warnings, *merger.warnings]
+                about_stuck = stuck.imported(tx)
+                if not staging.has_histories:  # an export of ours has its dependencies as they were
+                    said = [*dependencies.of_new_tasks(tx, latest), *about_stuck]
+        outcome.warnings = [*warnings, *merger.warnings, *said]
         outcome.skipped += skipped
     except MemoryError:
         raise Unusable(

@@ -108,6 +108,8 @@ class Staging:
         self._pending_size = dict.fromkeys(_TABLES, 0)
         self.may_have_cycle = False
         """Whether the dependencies in the file have a cycle; skipping some of its tasks may break it."""
+        self.has_histories = False
+        """Whether the file is an export of a board, with the events of its tasks."""
 
     @property
     def is_separate(self) -> bool:
@@ -168,6 +170,7 @@ class Staging:
             InvalidInput: an attempt, event, comment or archive entry has no task in the file, or two attempts
                 contradict each other.
         """
+        self.has_histories = with_events
         for table in _TABLES:
             self._flush(table)
         connection = self._connection

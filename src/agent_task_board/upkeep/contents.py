@@ -12,6 +12,7 @@ from ..board.core import is_board_id
 from ..board.history import difference, fold
 from ..board.refusals import cycle
 from ..board.rows import COLUMNS, NAMES
+from ..board.stuck import WRONGLY_STUCK
 from ..errors import BoardError, Busy, no_board
 from ..storage import copies, schema
 from ..storage.db import SCHEMA_VERSION, Database, Error, refuse, until_unchanged
@@ -96,7 +97,11 @@ def _inside(checkup: Checkup, tx: Connection, version: int) -> Iterator[Finding]
         checks += [("events", _events, ()), ("dependencies", _dependencies, ()), ("clock", _clock, (checkup.now,))]
         if version == SCHEMA_VERSION:  # these need columns of the newest schema
             checks += [("folds", _folds, ()), ("attempts", _attempts, ()), ("counters", _counters, ())]
-            checks += [("schedules", _schedules, (checkup,)), ("outbox", _outbox, (checkup.now,))]
+            checks += [
+                ("stuck", _stuck, ()),
+                ("schedules", _schedules, (checkup,)),
+                ("outbox", _outbox, (checkup.now,)),
+            ]
     for name, one, arguments in checks:
         yield from _guarded(name, one, tx, *arguments)
 
@@ -289,6 +294,7 @@ def _counters(tx: Connection) -> Iterator[Finding]:
         "the number of open dependencies is wrong": _some(
             tx, f"SELECT id FROM task WHERE open_dependencies <> {OPEN_DEPENDENCIES}"
         ),
+        "a task is wrongly marked as stuck, or not marked": _some(tx, WRONGLY_STUCK),
         "the number of attempts of an agent is wrong": _some(
             tx,
             f"""
@@ -307,6 +313,15 @@ def _counters(tx: Connection) -> Iterator[Finding]:
     for what, which in counts.items():
         if which:
             yield finding("counters", ERROR, f"{what}: {which}", "`atb doctor --fix counters`", "counters")
+
+
+def _stuck(tx: Connection) -> Iterator[Finding]:
+    count = tx.execute("SELECT count(*) FROM task WHERE stuck = 1").fetchone()[0]
+    if count:
+        which = _some(tx, "SELECT id FROM task WHERE stuck = 1 ORDER BY seq")
+        text = f"{'1 task waits' if count == 1 else f'{count:,} tasks wait'} for a task that failed or was cancelled: "
+        remedy = "`atb show ID` says for which one: retry it, drop the dependency, or cancel what waits."
+        yield finding("stuck", WARNING, text + which, remedy)
 
 
 def _clock(tx: Connection, now: int) -> Iterator[Finding]:
@@ -366,6 +381,7 @@ FINE = {
     "folds": "every task equals the result of its events",
     "attempts": "no two leases of a task overlap",
     "counters": "every stored count is right",
+    "stuck": "no task waits for a failed or cancelled one",
     "schedules": "every schedule can create its next task",
     "outbox": "no hook delivery is stuck",
 }

@@ -6,6 +6,7 @@ import os
 import stat
 from contextlib import suppress
 
+from ..board import stuck
 from ..board.core import is_board_id
 from ..errors import Unusable
 from ..storage.workdir import sweep
@@ -46,6 +47,7 @@ def _fix_counters(checkup: Checkup) -> list[str]:
             RETURNING seq
             """
         ).fetchall()
+        marked, unmarked = stuck.settle_all(tx)
         agents = tx.execute(
             f"""
             UPDATE agent
@@ -60,6 +62,7 @@ def _fix_counters(checkup: Checkup) -> list[str]:
     return [
         "recounted the tasks of every queue",
         f"recounted the open dependencies: {len(tasks):,} tasks were wrong",
+        f"marked the stuck tasks: {len(marked) + unmarked:,} were wrong",
         f"recounted the attempts of {len(agents):,} agents",
         *(["set the board's revision to a number that was never used"] if is_lost else []),
         *(["gave the board a new id"] if has_no_id else []),

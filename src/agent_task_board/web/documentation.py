@@ -85,8 +85,8 @@ The details of a conflict have a `reason` (`status version blocked delayed assig
 
 `{keys}`.
 
-`ready`, `blocked`, `delayed`, `lease_expired` and `overdue` are derived. Lists leave out `body`, `params`, `result` and
-`error`. Only a response that grants or renews a lease contains its token.
+`ready`, `blocked`, `stuck`, `delayed`, `lease_expired` and `overdue` are derived. Lists leave out `body`, `params`,
+`result` and `error`. Only a response that grants or renews a lease contains its token.
 
 ## Compact text
 

@@ -125,6 +125,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "tags": (_list_of(_text(inputs.TAG, minLength=1)), "has all these tags (repeatable)"),
     "ready": (_FLAG, "can be claimed now"),
     "blocked": (_FLAG, "waits for dependencies"),
+    "stuck": (_FLAG, "waits for a failed or cancelled task, directly or through others"),
     "overdue": (_FLAG, "is unfinished and past its deadline"),
     "archived": (_FLAG, "is archived; without it, archived tasks appear only with `search`"),
     "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),

@@ -157,7 +157,8 @@ _DATA: dict[str, dict[str, Any]] = {
             "dependencies": _list_of(_ref("Link")),
             "dependents": _list_of(_ref("Link")),
             "comments": _list_of(_ref("Event")),
-        }
+        },
+        {"archived_at": _INSTANT, "returned": _ref("Returned"), "stuck_by": _ref("Link")},
     ),
     "events": _object({"events": _list_of(_ref("Event")), "next": _COUNT}),
     "board": _object(
@@ -167,7 +168,8 @@ _DATA: dict[str, dict[str, Any]] = {
             "truncated": _FLAG,
             "revision": _COUNT,
             "timezone": _TEXT,
-        }
+        },
+        {"stuck": _ANYTHING, "returned": _ANYTHING},
     ),
     "agents": _object({"agents": _list_of(_ref("Agent"))}),
     "stats": _object(
@@ -178,6 +180,7 @@ _DATA: dict[str, dict[str, Any]] = {
             "by_queue": _ANYTHING,
             "ready": _COUNT,
             "blocked": _COUNT,
+            "stuck": _COUNT,
             "lease_expired": _COUNT,
             "days": _COUNT,
             "finished": _list_of(_ANYTHING),
@@ -194,7 +197,7 @@ _DATA: dict[str, dict[str, Any]] = {
 
 def _schemas() -> dict[str, Any]:
     integers = ("priority", "attempts", "max_attempts", "fence", "version")
-    flags = ("needs_approval", "ready", "blocked", "delayed", "lease_expired", "overdue")
+    flags = ("needs_approval", "ready", "blocked", "stuck", "delayed", "lease_expired", "overdue")
     lists = ("tags", "blocked_by", "artifacts")
     instants = ("due_at", "not_before", "lease_expires_at", "occurrence_at", "claimed_at", "finished_at")
     task: dict[str, Any] = dict.fromkeys(JSON_KEYS, _TEXT_OR_NULL)
@@ -217,6 +220,7 @@ def _schemas() -> dict[str, Any]:
         ),
         "Lease": _object({"token": _TEXT, "fence": _COUNT, "expires_at": _INSTANT}),
         "Link": _object({"id": _TEXT, "title": _TEXT, "status": {"enum": list(STATUSES)}}),
+        "Returned": _object({"by": _TEXT, "at": _INSTANT, "note": _TEXT_OR_NULL}),
         "Attempt": _object(
             {
                 "number": _COUNT,
@@ -228,7 +232,8 @@ def _schemas() -> dict[str, Any]:
                 "error": _TEXT_OR_NULL,
                 "note": _TEXT_OR_NULL,
                 "result": {},
-            }
+            },
+            {"returned": {"const": True}},
         ),
         "Event": _object(
             {

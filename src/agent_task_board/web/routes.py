@@ -30,18 +30,24 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "tasks": ('{"tasks", "next"}', "`next` is the cursor of the next page, `null` on the last page"),
     "details": (
         '{"task", "attempts", "dependencies", "dependents", "comments"}',
-        "the task with its attempts, linked tasks and comments",
+        (
+            "the task with its attempts, linked tasks and comments; of a stuck task also `stuck_by`, the failed or "
+            "cancelled task that it waits for, and of a returned one `returned` (`by`, `at`, `note`)"
+        ),
     ),
     "events": ('{"events", "next"}', "`next` is the sequence number for `after` (or `before`) of the next page"),
     "board": (
         '{"tasks", "counts", "truncated", "revision", "timezone"}',
-        "at most 10,000 tasks; `counts` counts all tasks by status",
+        (
+            "at most 10,000 tasks; `counts` counts all tasks by status; if tasks are stuck, `stuck` has for the id of "
+            "each the failed or cancelled task that it waits for; `returned` has who rejected the work of returned ones"
+        ),
     ),
     "agents": ('{"agents"}', "what each agent did, when it was last seen, and `holds`: its tasks under a lease"),
     "stats": (
         (
-            '{"tasks", "archived", "by_status", "by_queue", "ready", "blocked", "lease_expired", "days", "finished", '
-            '"lead_time", "cycle_time", "running", "by_agent"}'
+            '{"tasks", "archived", "by_status", "by_queue", "ready", "blocked", "stuck", "lease_expired", "days", '
+            '"finished", "lead_time", "cycle_time", "running", "by_agent"}'
         ),
         "durations in seconds",
     ),
@@ -148,8 +154,8 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/tasks", api.list_tasks, "List the tasks that match all parameters.", "tasks",
-        query="status queue assignee claimed_by tags ready blocked overdue archived search all order full limit after "
-        "budget",
+        query="status queue assignee claimed_by tags ready blocked stuck overdue archived search all order full limit "
+        "after budget",
     ),
     Route(
         "POST", "/api/tasks", api.add, "Add a task.", "created",

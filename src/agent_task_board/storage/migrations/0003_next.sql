@@ -2,3 +2,22 @@ ALTER TABLE board ADD COLUMN board_id TEXT  -- 16 hexadecimal digits, new for a 
   CONSTRAINT board_id_is_hexadecimal CHECK (length(board_id) = 16 AND board_id NOT GLOB '*[^0-9a-f]*');
 
 UPDATE board SET board_id = lower(hex(randomblob(8)));
+
+ALTER TABLE task ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0
+  CONSTRAINT stuck_while_queued CHECK (stuck = 0 OR (stuck = 1 AND status = 'queued'));
+
+-- Stuck tasks: queued ones that wait, directly or through others, for a task that failed or was cancelled.
+-- `board/stuck.py` sets the flag in the transaction of the change.
+CREATE INDEX task_stuck ON task (seq) WHERE stuck = 1;
+
+UPDATE task SET stuck = 1
+ WHERE seq IN (
+       WITH RECURSIVE behind (seq) AS (
+         SELECT task_seq
+           FROM dependency JOIN task AS other ON other.seq = depends_on_seq JOIN task ON task.seq = task_seq
+          WHERE other.status IN ('failed', 'cancelled') AND task.status = 'queued'
+          UNION
+         SELECT task_seq
+           FROM behind JOIN dependency ON depends_on_seq = behind.seq JOIN task ON task.seq = task_seq
+          WHERE task.status = 'queued')
+       SELECT seq FROM behind);

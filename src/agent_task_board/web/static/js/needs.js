@@ -9,6 +9,7 @@ const KEY = "atb-dismissed";
 export const REASONS = {
   review: { label: "In review", icon: "review", css: "is-review" },
   expired: { label: "Lease expired", icon: "silent", css: "is-failed" },
+  stuck: { label: "Stuck", icon: "blocked", css: "is-blocked" },
   overdue: { label: "Overdue", icon: "deadline", css: "is-blocked" },
   failed: { label: "Failed", icon: "failed", css: "is-failed" },
 };
@@ -20,7 +21,7 @@ const dismissed = new Map(readDismissed());
 
 /** All {task, reason}, most urgent reason first; within a reason, in the board's order. */
 export function needsYou(tasks) {
-  const found = { review: [], expired: [], overdue: [], failed: [] };
+  const found = { review: [], expired: [], stuck: [], overdue: [], failed: [] };
   for (const task of tasks) {
     const reason = reasonOf(task);
     if (reason) found[reason].push({ task, reason });
@@ -32,6 +33,7 @@ export function needsYou(tasks) {
 export function reasonOf(task) {
   if (task.status === "review") return "review";
   if (isHeld(task) && task.lease_expired) return "expired";
+  if (task.stuck) return "stuck";
   if (task.overdue && !isFinal(task)) return "overdue";
   if (task.status === "failed" && dismissed.get(task.id) !== task.version) return "failed";
   return null;

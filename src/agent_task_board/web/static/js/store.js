@@ -12,7 +12,7 @@ const AGENTS_PAUSE = 1500;
 const NAME_KEY = "atb-name";
 
 /** The fields whose change redraws a card. A renewal changes lease_expires_at, but not the version. */
-const WATCHED = ["version", "status", "progress", "lease_expires_at", "ready", "blocked", "delayed", "lease_expired", "overdue", "claimed_by"];
+const WATCHED = ["version", "status", "progress", "lease_expires_at", "ready", "blocked", "stuck", "delayed", "lease_expired", "overdue", "claimed_by"];
 
 class Store extends EventTarget {
   tasks = new Map();
@@ -29,6 +29,10 @@ class Store extends EventTarget {
   holds = new Map();
   /** False until the agents have loaded; until then, no holder can be shown as silent. */
   holdsLoaded = false;
+  /** Stuck task id → {id, title, status} of the failed or cancelled task that it waits for. */
+  stuck = {};
+  /** Returned task id → {by, at, note}: who rejected its work. */
+  returned = {};
   readOnly = false;
   /** The absolute path of the data directory; "" until it has loaded. */
   dataDir = "";
@@ -148,8 +152,8 @@ class Store extends EventTarget {
     }
     const first = !this.loaded;
     Object.assign(this, { tasks, sorted, loaded: true, failure: null });
-    const { counts, truncated, revision, timezone, warnings } = board;
-    Object.assign(this, { counts, truncated, revision, timezone, warnings });
+    const { counts, truncated, revision, timezone, warnings, stuck = {}, returned = {} } = board;
+    Object.assign(this, { counts, truncated, revision, timezone, warnings, stuck, returned });
     this.#dependents = null;
     setZone(timezone);
     this.dispatchEvent(new CustomEvent("tasks", { detail: { changed, removed, before, first } }));
@@ -261,19 +265,20 @@ export function remember(key, value) {
 
 /**
  * The state of a lease: {length, left, fraction, expired, silent, silentFor}, times in milliseconds; null if no agent holds the task.
- * `silent`: no renewal for more than two thirds of the lease.
+ * `silent`: the instant has passed after which the service calls the holder silent, or the lease has expired.
  */
 export function lease(task, at = Date.now()) {
   if (!isHeld(task) || !task.lease_expires_at) return null;
   const hold = store.holds.get(task.id);
   const known = store.holdsLoaded;
-  const renewed = Date.parse((hold?.agent === task.claimed_by && hold.renewed_at) || task.claimed_at);
+  const own = hold?.agent === task.claimed_by ? hold : null;
+  const renewed = Date.parse(own?.renewed_at || task.claimed_at);
   const ends = Date.parse(task.lease_expires_at);
   const length = Math.max(1, ends - renewed);
   const left = ends - at;
   const expired = left <= 0;
   const fraction = expired ? 0 : known ? Math.min(1, left / length) : 1;
-  return { length, left, fraction, expired, silent: expired || fraction < 1 / 3, silentFor: Math.max(0, at - renewed) };
+  return { length, left, fraction, expired, silent: expired || Boolean(own && at > Date.parse(own.silent_at)), silentFor: Math.max(0, at - renewed) };
 }
 
 /**

@@ -136,9 +136,9 @@ export class Activity extends HTMLElement {
       const day = dayOf(line.events[0].at);
       if (days.at(-1)?.day !== day) days.push({ day, items: [] });
       const fresh = line.events[0].seq > newerThan;
-      const silent = isSilent(line.events[0]);
-      const key = silent ? `${line.key} silent` : line.key;
-      const item = this.#entries.get(key) ?? entry(line.events, { fresh, silent });
+      const expired = hasExpired(line.events[0]);
+      const key = expired ? `${line.key} expired` : line.key;
+      const item = this.#entries.get(key) ?? entry(line.events, { fresh, expired });
       entries.set(key, item);
       days.at(-1).items.push(item);
     }
@@ -163,13 +163,13 @@ export class Activity extends HTMLElement {
 }
 
 /** Whether this is the latest event of an agent whose lease has since expired. */
-function isSilent(event) {
+function hasExpired(event) {
   if (isEnding(event)) return false;
   const task = store.task(event.task_id);
   return Boolean(task?.lease_expired) && task.claimed_by === event.actor && CLAIM_EVENTS.includes(event.kind);
 }
 
-function entry(events, { fresh, silent }) {
+function entry(events, { fresh, expired }) {
   const [latest] = events;
   const ofClaim = events.length > 1 || latest.kind === "claimed";
   const summary = ofClaim ? claimSentence(events, { withTask: true }) : sentence(latest, { withTask: true });
@@ -178,7 +178,7 @@ function entry(events, { fresh, silent }) {
     avatar(latest.actor, latest.actor_kind),
     h("div", { class: "activity-text" },
       h("p", { dir: "auto" }, summary),
-      silent && h("p", { class: "activity-silent" }, icon("silent"), "Silent: the lease has expired"),
+      expired && h("p", { class: "activity-silent" }, icon("silent"), "The lease has expired"),
       words && h("p", { class: latest.data.error ? "activity-remark is-error" : "activity-remark", dir: "auto" }, words.slice(0, 400)),
       h("p", { class: "activity-time" }, stamp(latest.at, { relative: true }))));
 }

@@ -6,6 +6,7 @@ import { quotedName } from "../printable.js";
 import { router } from "../router.js";
 import { column, columnEntry, isFinal, isHeld, shortId } from "../status.js";
 import { lease, store } from "../store.js";
+import { waitsFor } from "../stuck.js";
 import { duration, exact, relative, short, stamp } from "../time.js";
 
 const DAY = 24 * 3600 * 1000;
@@ -44,7 +45,7 @@ export class Card extends HTMLElement {
     const marks = marksOf(task);
     fill(this.#marks, marks);
     this.#marks.hidden = !marks.length;
-    fill(this.#body, held ? holder(task) : assigneeOrLastHolder(task), held && progress(task), held && note(task), task.status === "failed" && failure(task), held && this.#createLease());
+    fill(this.#body, held ? holder(task) : assigneeOrLastHolder(task), held && progress(task), (held && note(task)) || returnNote(task), task.status === "failed" && failure(task), held && this.#createLease());
     this.#body.hidden = !this.#body.childElementCount;
     if (held) this.tick();
     else {
@@ -97,7 +98,10 @@ function priority(value) {
 function marksOf(task) {
   const marks = [];
   const open = task.status === "queued" && task.blocked ? openDependencies(task) : [];
-  if (open.length) marks.push(waitsFor(open));
+  const back = store.returned[task.id];
+  if (back) marks.push(mark("return", ["Returned by ", h("bdi", {}, back.by)], "chip chip-warning", back.note ?? ""));
+  if (task.stuck) marks.push(stuckMark(task));
+  else if (open.length) marks.push(waiting(open));
   if (task.due_at && !isFinal(task)) marks.push(deadline(task));
   if (task.delayed) marks.push(mark("delayed", `Not before ${short(task.not_before)}`, "", exact(task.not_before)));
   if (task.needs_approval && !isFinal(task) && task.status !== "review") marks.push(mark("review", "Needs approval", "", "A person must approve the result"));
@@ -112,10 +116,14 @@ function openDependencies(task) {
   return task.blocked_by.filter((id) => store.task(id)?.status !== "done" && (store.task(id) || !store.truncated));
 }
 
-function waitsFor(open) {
+function waiting(open) {
   const titles = open.map((id) => store.task(id)?.title ?? shortId(id));
   const text = titles.length > 1 ? `${titles.length} tasks` : h("bdi", {}, titles[0]);
   return mark("link", ["Waiting for ", text], "chip chip-status", titles.join("\n"));
+}
+
+function stuckMark(task) {
+  return mark("warning", waitsFor(store.stuck[task.id], "Waits"), "chip chip-danger", "Retry that task, drop the dependency, or cancel this task");
 }
 
 function attempts(task) {
@@ -159,6 +167,11 @@ function note(task) {
   const hold = store.holds.get(task.id);
   if (!hold?.note || hold.agent.toLowerCase() !== task.claimed_by.toLowerCase()) return null;
   return h("p", { class: "card-note", title: hold.note }, hold.note);
+}
+
+function returnNote(task) {
+  const text = store.returned[task.id]?.note;
+  return text ? h("p", { class: "card-note", title: text }, text) : null;
 }
 
 function failure(task) {

@@ -9,7 +9,7 @@ import { nameplate } from "../people.js";
 import { visible } from "../printable.js";
 import { router } from "../router.js";
 import { statusOf } from "../status.js";
-import { remember, remembered, store } from "../store.js";
+import { lease, remember, remembered, store } from "../store.js";
 import { stamp } from "../time.js";
 
 const SPANS = [7, 14, 30, 90];
@@ -161,7 +161,8 @@ function tiles(stats, sums) {
     ["In review", counts.review, { status: "review" }],
     [`Done in last ${stats.days} days`, sums.done, { status: "done" }],
   ];
-  if (stats.lease_expired) entries.splice(3, 0, ["Expired leases", stats.lease_expired, null]);
+  if (stats.stuck) entries.splice(2, 0, ["Stuck", stats.stuck, { status: "queued", blocked: true }]);
+  if (stats.lease_expired) entries.splice(-2, 0, ["Expired leases", stats.lease_expired, null]);
   return entries.map(([label, value, task]) => {
     const { css, icon: name } = task ? statusOf(task) : { css: "is-failed", icon: "silent" };
     return h("div", { class: `tile ${css}` }, h("dt", null, icon(name), label), h("dd", null, value.toLocaleString("en")));
@@ -177,12 +178,16 @@ function running({ running: tasks, cycle_time: cycle }) {
     bar.style.setProperty("--part", String(Math.max(0.01, task.age / oldest)));
     return h("li", { class: long ? "age is-long" : "age" },
       h("a", { class: "task-link", dir: "auto", href: router.href({ task: task.id }) }, task.title),
-      h("span", { class: "age-holder" }, store.task(task.id)?.lease_expired ? h("span", { class: "chip chip-danger" }, icon("silent"), "silent") : null, nameplate(task.claimed_by)),
+      h("span", { class: "age-holder" }, silent(store.task(task.id)) ? h("span", { class: "chip chip-danger" }, icon("silent"), "silent") : null, nameplate(task.claimed_by)),
       bar,
       h("span", { class: "age-text" }, long ? icon("warning", "Longer than the 90th percentile of cycle times") : null, stamp(task.claimed_at, { elapsed: true })));
   });
   const more = tasks.length - rows.length;
   return [h("ol", { class: "ages" }, rows), more > 0 ? h("p", { class: "hint" }, `and ${plural(more, "more task")}`) : null];
+}
+
+function silent(task) {
+  return task && lease(task)?.silent;
 }
 
 function agents({ by_agent: list, days }) {

@@ -5,6 +5,7 @@ import { dismiss, needsYou, REASONS, tidyDismissed } from "../needs.js";
 import { quotedName } from "../printable.js";
 import { router } from "../router.js";
 import { store } from "../store.js";
+import { waitsFor } from "../stuck.js";
 import { stamp } from "../time.js";
 
 const IN_LINE = 12;
@@ -77,6 +78,7 @@ export class Strip extends HTMLElement {
 
 /** How long the reason has applied, and the holder. */
 function since(task, reason) {
+  if (reason === "stuck") return [": ", ...waitsFor(store.stuck[task.id])];
   const at = { review: task.updated_at, expired: task.lease_expires_at, overdue: task.due_at, failed: task.finished_at }[reason];
   const joint = reason === "overdue" ? " by " : " for ";
   const length = at && (reason === "failed" ? [" ", stamp(at, { relative: true })] : [joint, stamp(at, { elapsed: true })]);

@@ -8,12 +8,14 @@ import { markdown } from "../markdown.js";
 import { nameplate } from "../people.js";
 import { router } from "../router.js";
 import { isFinal, shortId, statusOf } from "../status.js";
+import { waitsFor } from "../stuck.js";
 import { duration, stamp } from "../time.js";
 
 const SHOWN = 10; // entries of a list shown at first
 
 const OUTCOMES = {
   completed: { label: "Completed", icon: "done", css: "is-done" },
+  returned: { label: "Returned", icon: "return", css: "is-review" },
   failed: { label: "Failed", icon: "failed", css: "is-failed" },
   expired: { label: "Lease expired", icon: "silent", css: "is-failed" },
   released: { label: "Released", icon: "return", css: "is-queued" },
@@ -28,12 +30,14 @@ export class TaskSections extends HTMLElement {
   #lastValues = new LastValues();
 
   connectedCallback() {
-    for (const name of ["error", "body", "result", "artifacts", "params", "links", "attempts"]) {
+    for (const name of ["returned", "stuck", "error", "body", "result", "artifacts", "params", "links", "attempts"]) {
       this.#parts[name] = this.appendChild(h("div", { class: `part part-${name}` }));
     }
   }
 
-  show({ task, attempts, dependencies, dependents }) {
+  show({ task, attempts, dependencies, dependents, returned, stuck_by: stuckBy }) {
+    this.#draw("returned", returned, () => returned && sentBack(returned));
+    this.#draw("stuck", stuckBy, () => stuckBy && stuck(stuckBy));
     this.#draw("error", [task.error, task.status], () => task.error && problem(task));
     this.#draw("body", task.body, () => section("Description", description(task.body)));
     this.#draw("result", task.result, () => task.result !== null && section("Result", result(task.result)));
@@ -66,6 +70,20 @@ function section(title, ...content) {
 
 function description(body) {
   return body.trim() ? h("div", { class: "prose" }, markdown(body)) : h("p", { class: "soft" }, "No description.");
+}
+
+/** Who rejected the work, and the note. */
+function sentBack({ by, at, note }) {
+  return h("section", { class: "problem is-past" },
+    h("h3", { class: "part-title" }, icon("return"), "Returned by ", h("bdi", {}, by), " ", stamp(at, { relative: true })),
+    note && h("div", { class: "prose" }, markdown(note)));
+}
+
+function stuck(by) {
+  return h("section", { class: "problem" },
+    h("h3", { class: "part-title" }, icon("warning"), "Stuck"),
+    h("p", {}, ...waitsFor(by, "Waits"), ". Retry that task, drop the dependency, or cancel this task."),
+    taskRow(by));
 }
 
 /** The last error: prominent while the task is failed, subdued otherwise. */
@@ -118,7 +136,7 @@ export function taskRow(task) {
 
 function attemptItem(attempt, task) {
   const open = task.lease_expired ? OUTCOMES.expired : { label: "In progress", icon: "running", css: "is-progress" };
-  const { label, icon: name, css } = OUTCOMES[attempt.outcome] ?? open;
+  const { label, icon: name, css } = OUTCOMES[attempt.returned ? "returned" : attempt.outcome] ?? open;
   const isOwn = attempt.result !== null && JSON.stringify(attempt.result) !== JSON.stringify(task.result);
   const length = attempt.ended_at ? duration(Date.parse(attempt.ended_at) - Date.parse(attempt.claimed_at)) : stamp(attempt.claimed_at, { elapsed: true });
   return h("li", { class: "attempt", tabIndex: -1 },
