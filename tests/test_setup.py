@@ -95,6 +95,50 @@ def test_setup_creates_its_files_and_gives_back_an_empty_directory(terminal: Ter
 
 
 @pytest.mark.parametrize("client", ALL)
+def test_removal_leaves_empty_directories_that_setup_did_not_create(terminal: Terminal, client: str) -> None:
+    theirs = {os.path.dirname(project) for _, project, _ in clients.CLIENTS[client] if project} - {""}
+    for folder in theirs:
+        (terminal.directory / folder).mkdir(parents=True, exist_ok=True)
+    before = tree(terminal)
+    terminal.data("setup", client)
+    terminal.data("setup", client, "--remove")
+    assert tree(terminal) == before
+
+
+@pytest.mark.parametrize("state", ["not json", "[]", '{"directories": 5}', "[" * 100_000])
+def test_unreadable_list_of_created_directories_deletes_none(terminal: Terminal, state: str) -> None:
+    terminal.data("setup", "cursor")
+    listed = Path(terminal.environ["XDG_STATE_HOME"]) / "agent-task-board" / "setup.json"
+    assert str(terminal.directory / ".cursor" / "rules") in listed.read_text()
+    listed.write_text(state)
+    terminal.data("setup", "cursor", "--remove")
+    assert tree(terminal) == {".cursor": None, ".cursor/rules": None}
+
+
+@pytest.mark.parametrize("first", ["codex", "agents-md"])
+@pytest.mark.parametrize("text", [None, "# Rules\n", "# Rules\r\nmore\r\n"])
+def test_block_that_two_clients_share_goes_with_the_last_of_them(
+    terminal: Terminal, first: str, text: str | None
+) -> None:
+    if text is not None:
+        put(terminal, "AGENTS.md", text)
+    before = tree(terminal)
+    other = {"codex": "agents-md", "agents-md": "codex"}[first]
+    terminal.data("setup", first)
+    alone = (terminal.directory / "AGENTS.md").read_bytes()
+    terminal.data("setup", other)
+    both = (terminal.directory / "AGENTS.md").read_bytes()
+    assert b"`atb setup agents-md` and `atb setup codex`" in both
+    assert terminal.atb("setup", other).warnings == ["already up to date"]
+    removed = terminal.atb("setup", other, "--remove")
+    assert [f"the guide is kept for {first}" in warning for warning in removed.warnings] == [True]
+    assert (terminal.directory / "AGENTS.md").read_bytes() == alone
+    assert terminal.atb("setup", other, "--remove").warnings == ["already up to date"]
+    terminal.data("setup", first, "--remove")
+    assert tree(terminal) == before
+
+
+@pytest.mark.parametrize("client", ALL)
 def test_setup_twice_changes_nothing_and_says_so(terminal: Terminal, client: str) -> None:
     first = terminal.atb("setup", client)
     assert first.warnings == [f"created a board at {terminal.directory / '.atb' / 'tasks.db'}"]

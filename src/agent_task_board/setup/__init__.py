@@ -8,6 +8,7 @@
 ``texts.py``        the guide for agents
 ``hooks.py``        the commands that a client runs as hooks, and their output
 ``files.py``        plan all changes, then write all files or none
+``folders.py``      the directories that were created for them
 ==================  ==============================================================================
 """
 

@@ -15,6 +15,7 @@ from .json_entries import same, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from .json_entries import Entry
@@ -25,6 +26,7 @@ SIGNATURE = "<!-- agent-task-board setup: {} -->\n"
 """The last line of our text; the digest shows whether the text above it was edited."""
 
 _ABOUT = "# Written by `atb setup codex`; add --remove to remove it."
+_CLIENT = re.compile(r"`atb setup ([a-z-]+)`")
 _HEAD = re.compile(r"[ \t]*\[.*\][ \t]*(?=(#.*)?\r?\n)")
 _SIGNED = re.compile(r"<!-- agent-task-board setup: ([0-9a-f]{16}) -->\n\Z")
 
@@ -39,7 +41,7 @@ class Block:
         self.path = path
         self.root = root
         self.marks = marks
-        self.body = f"{body}\n{SIGNATURE.format(_digest(body + chr(10)))}".rstrip("\n")
+        self.body = _signed(body)
         self.notes: list[str] = []
 
     def own(self) -> str:
@@ -105,6 +107,43 @@ class Block:
         if len(first) != 1 or len(last) != 1 or first[0] > last[0]:
             raise Unfit(f"must have the markers {self.marks[0]!r} and {self.marks[1]!r} once each, in this order")
         return first[0][0], last[0][1]
+
+
+class Guide(Block):
+    """The guide for agents in a Markdown file that several clients read; the first line of the block names those.
+
+    Each client adds and removes its own name, and the block goes with the last one.
+    """
+
+    def __init__(self, path: str, root: str, client: str, guide: str) -> None:
+        super().__init__(path, root, MARKDOWN, _written_for([client]) + guide)
+        self.client = client
+        self.guide = guide
+
+    def put(self, text: str | None) -> str:
+        """Return the file with the block, which names this client beside the others."""
+        found = set() if text is None else self._clients(text)
+        self.body = _signed(_written_for({*found, self.client}) + self.guide)
+        return super().put(text)
+
+    def take(self, text: str) -> str | None:
+        """Return the file without this client's name in the block, or without the block if it was the only one."""
+        self._check_unedited(text)
+        found = self._clients(text)
+        others = found - {self.client}
+        if not others:
+            return self._take(text)
+        if others == found:
+            return text
+        inside = text[slice(*self._find(text) or (0, 0))].replace("\r\n", "\n").split("\n")
+        guide = "\n".join(inside[1:-2]).partition("\n\n")[2]
+        self.body = _signed(_written_for(others) + guide)
+        self.notes.append(f"the guide is kept for {' and '.join(sorted(others))}")
+        return self._put(text)
+
+    def _clients(self, text: str) -> set[str]:
+        found = self._find(text)
+        return set() if found is None else set(_CLIENT.findall("".join(text[slice(*found)].splitlines()[1:2])))
 
 
 class TomlBlock(Block):
@@ -302,6 +341,15 @@ def _refuse_edited(text: str, foreign: Exception) -> None:
         raise foreign
     if signed[1] != _digest(text[: signed.start()]):
         raise Kept("it was edited and is kept")
+
+
+def _signed(body: str) -> str:
+    return f"{body}\n{SIGNATURE.format(_digest(body + chr(10)))}".rstrip("\n")
+
+
+def _written_for(clients: Iterable[str]) -> str:
+    commands = " and ".join(f"`atb setup {client}`" for client in sorted(clients))
+    return f"<!-- Written by {commands}; add --remove to remove it. -->\n\n"
 
 
 def _digest(text: str) -> str:

@@ -198,7 +198,7 @@ def _in_home(path: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 def _piece(client: str, kind: str, path: str, root: str, server: Server, *, user: bool) -> Piece:
     if kind == "block":
-        return blocks.Block(path, root, blocks.MARKDOWN, texts.block(server.shell(), user=user))
+        return blocks.Guide(path, root, client, texts.block(server.shell(), user=user))
     if kind == "skill":
         return blocks.OwnFile(path, root, texts.skill(server.shell(), user=user))
     if kind == "rule":

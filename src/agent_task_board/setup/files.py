@@ -7,6 +7,7 @@ import os
 import stat
 
 from ..errors import InvalidInput, Unusable
+from . import folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class Kept(Exception):
 class Change:
     """One file before and after.
 
-    ``content`` is our part of it. If it is deleted, empty directories above it are deleted, too, up to ``root``.
+    ``content`` is our part of it. If it is deleted, so are the directories above it, up to ``root``, that are
+    then empty and that we created.
     ``notes`` are warnings.
     """
 
@@ -178,9 +180,10 @@ def write(changes: Iterable[Change]) -> None:
                 _restore(change)
         _drop(created)
         raise _unusable(path, error) from error
+    folders.remember(created)
     for change in wanted:
         if change.after is None:
-            _drop_empty(os.path.dirname(change.path), change.root)
+            folders.drop_empty(os.path.dirname(change.path), change.root)
 
 
 def _stage(path: str, text: str, created: list[str]) -> str:
@@ -216,7 +219,7 @@ def restore(changes: Iterable[Change]) -> None:
             with contextlib.suppress(OSError):
                 _restore(change)
             if change.before is None:
-                _drop_empty(os.path.dirname(change.path), change.root)
+                folders.drop_empty(os.path.dirname(change.path), change.root)
 
 
 def _restore(change: Change) -> None:
@@ -231,16 +234,6 @@ def _drop(folders: Sequence[str]) -> None:
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
-
-
-def _drop_empty(folder: str, root: str) -> None:
-    """Delete directories below ``root`` that are now empty: ``.cursor/rules``, then ``.cursor``."""
-    while folder.startswith(root.rstrip("/") + "/"):
-        try:
-            os.rmdir(folder)
-        except OSError:  # not empty
-            return
-        folder = os.path.dirname(folder)
 
 
 def _unusable(path: str, error: OSError) -> Unusable:

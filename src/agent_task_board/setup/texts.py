@@ -62,8 +62,8 @@ export ATB_AGENT=NAME
 
 
 def block(command: str, *, user: bool) -> str:
-    """Return the body of the block in a file that is not ours."""
-    return f"<!-- Written by `atb setup`; add --remove to remove it. -->\n\n{guide(command, user=user)}\n"
+    """Return the guide in the block in a file that is not ours."""
+    return f"{guide(command, user=user)}\n"
 
 
 def skill(command: str, *, user: bool) -> str:
