@@ -244,7 +244,8 @@ CREATE TABLE event (
   actor      TEXT NOT NULL,
   actor_kind TEXT NOT NULL,
   at         TEXT NOT NULL,
-  data       TEXT NOT NULL,
+  data       TEXT NOT NULL, imported INTEGER NOT NULL DEFAULT 0  -- copied by an import: nobody here saw who caused it
+  CONSTRAINT imported_is_boolean CHECK (imported IN (0, 1)),
   CONSTRAINT actor_kind_is_known CHECK (actor_kind IN ('agent', 'human', 'system'))
 ) STRICT;
 
@@ -253,11 +254,6 @@ CREATE INDEX event_of_task ON event (task_seq, seq);
 -- Finds the notes for the next agent that claims the task, however many other events there are.
 CREATE INDEX event_note ON event (task_seq, seq)
   WHERE kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled');
-
-CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
-BEGIN
-  SELECT raise(ABORT, 'events are append-only');
-END;
 
 -- INSERT OR REPLACE deletes a row without any DELETE trigger.
 CREATE TRIGGER event_is_never_replaced BEFORE INSERT ON event
@@ -364,3 +360,8 @@ CREATE INDEX outbox_event ON outbox (event_seq);
 -- Stuck tasks: queued ones that wait, directly or through others, for a task that failed or was cancelled.
 -- `board/stuck.py` sets the flag in the transaction of the change.
 CREATE INDEX task_stuck ON task (seq) WHERE stuck = 1;
+
+CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
+BEGIN
+  SELECT raise(ABORT, 'events are append-only');
+END;

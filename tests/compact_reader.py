@@ -8,7 +8,7 @@ from typing import Any
 
 STATUSES = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 FLAGS = ("blocked", "stuck", "delayed", "lease_expired", "overdue")
-OUTCOMES = ("open", "completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
+OUTCOMES = ("open", "returned", "completed", "failed", "expired", "released", "handed_off", "revoked", "cancelled")
 VERBS = """
 created claimed resumed renewed completed failed released handed_off approved rejected reassigned retried cancelled
 updated unchanged archived unarchived
@@ -47,8 +47,8 @@ class _Reader:
         _need(version == "atb1", "another version", first)
         found: dict[str, Any] = {
             "kind": kind, "head": {}, "flags": [], "attention": None, "notes": [], "tasks": [], "facts": {},
-            "texts": {}, "needs": [], "blocks": [], "comments": [], "attempts": [], "artifacts": [], "more": None,
-            "cuts": {}, "finished": 0, "events": [],
+            "texts": {}, "needs": [], "blocks": [], "comments": [], "left": [], "attempts": [], "artifacts": [],
+            "more": None, "cuts": {}, "finished": 0, "events": [],
         }  # fmt: skip
         for part in rest:
             key, value = pair(part)
@@ -163,11 +163,18 @@ class _Reader:
             _need(status in STATUSES, "no such status", line)
             found[key].append({"name": name(first), "title": string(title), "status": status})
         elif key == "comment":
-            at, actor, said = parts(rest)
-            found["comments"].append({"at": instant(at), "actor": item(actor), "text": string(said)})
+            at, actor, said, *source = parts(rest)
+            told = {"at": instant(at), "actor": item(actor), "text": string(said), **self.source(source)}
+            found["comments"].append(told)
+        elif key == "left":
+            kind, at, actor, said, *source = parts(rest)
+            told = {"kind": kind, "at": instant(at), "actor": item(actor), "text": string(said)}
+            found["left"].append({**told, **self.source(source)})
         elif key == "event":
             seq, at, task, kind, actor, *more = parts(rest)
             entry = {"seq": int(seq), "at": instant(at), "name": name(task), "kind": kind, "actor": item(actor)}
+            if more[-1:] == ["imported"]:
+                entry["imported"] = more.pop() == "imported"
             for change, value in map(pair, more):
                 _need(change in CHANGES, "no such change", line)
                 entry[change] = item(value or "")
@@ -179,6 +186,12 @@ class _Reader:
             found["attempts"].append({"number": int(number), "agent": item(agent), "outcome": outcome, **told})
         else:
             self.unknown(line)
+
+    @staticmethod
+    def source(given: list[str]) -> dict[str, Any]:
+        kind, *more = given
+        _need(kind in ("agent", "human", "system") and more in ([], ["imported"]), "no such source", kind)
+        return {"actor_kind": kind, **({"imported": True} if more else {})}
 
     def pairs(self, given: list[str], known: list[str]) -> dict[str, Any]:
         told = {}

@@ -66,6 +66,12 @@ class Said(NamedTuple):
         """What the caller must know beside."""
         return [json.loads(note) for note in re.findall(r"^note (.+)$", self.text, re.MULTILINE)]
 
+    @property
+    def left(self) -> list[tuple[str, str, str, str]]:
+        """Return kind, author, text and source of what others left for the holder."""
+        found = re.findall(r'^left (\S+) \S+ (\S+) (".*") (.+)$', self.text, re.MULTILINE)
+        return [(kind, actor, json.loads(text), source) for kind, actor, text, source in found]
+
     def word(self, name: str) -> str:
         """Return what stands behind ``name=`` in a receipt."""
         assert not self.refused, self

@@ -12,7 +12,7 @@ from agent_task_board import Actor, Board, BoardError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_task_board import Lease, Task
+    from agent_task_board import Lease, Receipt, Task
 
 STATUSES = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 WRONG_TOKEN = "0" * 32
@@ -38,6 +38,13 @@ class Clock:
 def open_board(directory: object, clock: Clock | None = None) -> Board:
     """Return a board in a directory, on a clock of the test or on the real one."""
     return Board(str(directory), actor=MARIA, **({} if clock is None else {"clock": clock}))  # type: ignore[arg-type]
+
+
+def left(receipt: Receipt | None) -> list[tuple[str, str, str]]:
+    """Return kind, author and text of the notes that a claim hands on; the board's own warnings hold none of them."""
+    assert receipt is not None
+    assert not any(note["text"] in warning for note in receipt.notes for warning in receipt.warnings)
+    return [(note["kind"], note["actor"], note["text"]) for note in receipt.notes]
 
 
 @contextlib.contextmanager

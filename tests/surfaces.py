@@ -288,7 +288,16 @@ class Mcp(Surface):
             assert said.word("seq") == str(data["event"]["seq"])
         elif said.head != ["nothing"]:
             data = self._receipt(board.show(said.id)["task"], said, created=verb == "add")
+            if said.left:
+                data["notes"] = self._notes(board.events(task=said.id)["events"], said)
         return {"ok": True, "data": data, "warnings": said.notes}
+
+    @staticmethod
+    def _notes(events: list[Any], said: Said) -> list[dict[str, Any]]:
+        """Return the notes of a claim in JSON: the text has all but the whole instant."""
+        ((kind, actor, text, actor_kind),) = said.left
+        event = next(one for one in reversed(events) if (one["kind"], one["data"].get("note")) == (kind, text))
+        return [{"kind": kind, "actor": actor, "actor_kind": actor_kind, "at": event["at"], "text": text}]
 
     @staticmethod
     def _receipt(task: dict[str, Any], said: Said, *, created: bool) -> dict[str, Any]:

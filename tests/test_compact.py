@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_task_board import Board, errors
 from agent_task_board.board.queries import TaskPage
-from agent_task_board.model import STATUSES, Lease, Receipt, Task
+from agent_task_board.model import ACTOR_KINDS, STATUSES, Lease, Receipt, Task
 from agent_task_board.text import compact
 from tests import showcase
 from tests.compact_reader import VERBS, Unreadable, parts, read
@@ -90,8 +90,19 @@ tasks = st.builds(lambda row, more: row | more, rows, others)
 
 links = st.fixed_dictionaries({"id": ids, "title": words, "status": st.sampled_from(STATUSES)})
 comments = st.fixed_dictionaries(
-    {"at": instants, "actor": words, "data": st.fixed_dictionaries({"text": words}), "task_id": ids}
-)
+    {
+        "at": instants, "actor": words, "data": st.fixed_dictionaries({"text": words}), "task_id": ids,
+        "actor_kind": st.sampled_from(ACTOR_KINDS),
+    },
+    optional={"imported": st.just(value=True)},
+)  # fmt: skip
+left_notes = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["handed_off", "rejected"]), "at": instants, "actor": words, "text": words,
+        "actor_kind": st.sampled_from(ACTOR_KINDS),
+    },
+    optional={"imported": st.just(value=True)},
+)  # fmt: skip
 attempts = st.fixed_dictionaries(
     {
         "number": st.integers(1, 999), "agent": words, "claimed_at": instants, "ended_at": maybe(instants),
@@ -241,9 +252,12 @@ def test_a_task_reads_back_with_all_that_belongs_to_it(found: Any, attention: An
         ]
         assert all(link["id"].endswith(line["name"]) for line, link in zip(told[kind], found[key], strict=True))
     assert told["comments"] == [
-        {"at": cut(event["at"]), "actor": event["actor"], "text": event["data"]["text"]}
+        {
+            "at": cut(event["at"]), "actor": event["actor"], "text": event["data"]["text"],
+            "actor_kind": event["actor_kind"], **({"imported": True} if "imported" in event else {}),
+        }
         for event in reversed(found["comments"])
-    ]
+    ]  # fmt: skip
     assert told["attempts"] == [
         {
             "number": attempt["number"], "agent": attempt["agent"], "outcome": attempt["outcome"] or "open",
@@ -260,15 +274,15 @@ def test_a_task_reads_back_with_all_that_belongs_to_it(found: Any, attention: An
 @SETTINGS
 @given(
     task=tasks, verb=st.sampled_from(VERBS), leased=st.booleans(), created=st.sampled_from([None, True, False]),
-    replayed=st.booleans(), end=instants, notes=st.lists(texts, max_size=2),
+    replayed=st.booleans(), end=instants, notes=st.lists(texts, max_size=2), left=st.lists(left_notes, max_size=2),
 )  # fmt: skip
 def test_a_receipt_reads_back_with_what_the_next_call_needs(
-    task: dict[str, Any], verb: str, leased: bool, created: bool | None, replayed: bool, end: str, notes: list[str]
-) -> None:
+    task: dict[str, Any], verb: str, leased: bool, created: bool | None, replayed: bool, end: str, notes: list[str],
+    left: list[Any],
+) -> None:  # fmt: skip
     lease = Lease("0f" * 16, 7, end) if leased else None
-    text = compact.receipt(
-        Receipt(task_of(task), lease=lease, created=created, replayed=replayed, warnings=notes), verb
-    )
+    answer = Receipt(task_of(task), lease=lease, created=created, replayed=replayed, warnings=notes, notes=left)
+    text = compact.receipt(answer, verb)
     check_visible(text)
     told = read(text)
     assert told["kind"] == verb
@@ -277,6 +291,7 @@ def test_a_receipt_reads_back_with_what_the_next_call_needs(
     granted = {"token": "0f" * 16, "fence": 7, "lease_end": cut(end)} if leased else {}
     assert told["facts"] == {"id": task["id"], "version": task["version"], **granted}
     assert told["notes"] == notes
+    assert told["left"] == [{**note, "at": cut(note["at"])} for note in left]
     work = {
         **({"body": task["body"]} if task["body"] else {}),
         **({"params": task["params"]} if task["params"] else {}),

@@ -20,6 +20,7 @@ from agent_task_board.board import history
 from agent_task_board.cli import find, parsing, reference
 from agent_task_board.cli.registry import MODULES
 from agent_task_board.errors import BoardError
+from tests.support import left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -395,4 +396,4 @@ def test_note_of_a_reassign_is_told_to_the_first_agent_that_claims_the_task(boar
     board.reassign(task.id, "ada", note="look at the old branch")
     receipt = board.claim("ada")
     assert receipt is not None
-    assert receipt.warnings == ["reassigned by maria: look at the old branch"]
+    assert left(receipt) == [("reassigned", "maria", "look at the old branch")]

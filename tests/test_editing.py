@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
-from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, lease_of, refused, revision
+from tests.support import (
+    MARIA,
+    STATUSES,
+    bring_to,
+    everything,
+    hold,
+    kinds,
+    last_event,
+    lease_of,
+    left,
+    refused,
+    revision,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -590,7 +602,7 @@ def test_note_of_a_reassignment_reaches_whoever_claims_first(board: Board) -> No
     board.reassign(task.id, "bob", note="you know this module")
     receipt = board.claim("bob")
     assert receipt is not None
-    assert receipt.warnings == ["reassigned by maria: you know this module"]
+    assert left(receipt) == [("reassigned", "maria", "you know this module")]
 
 
 # Retry

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board, Settings, instants
-from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, lease_of, open_board, refused
+from tests.support import (
+    MARIA,
+    STATUSES,
+    bring_to,
+    everything,
+    hold,
+    kinds,
+    last_event,
+    lease_of,
+    left,
+    open_board,
+    refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,7 +296,7 @@ def test_released_task_is_ready_at_once_or_after_the_wait_asked_for(board: Board
     clock.advance(minutes=10)
     receipt = board.claim("bob")
     assert receipt is not None
-    assert receipt.warnings == ["released by ada: waiting for the licence"]
+    assert left(receipt) == [("released", "ada", "waiting for the licence")]
 
 
 @pytest.mark.parametrize("after", ["soon", -1, "367d", True, 10**30])
@@ -304,7 +316,7 @@ def test_handoff_assigns_the_task_and_its_note_travels(board: Board) -> None:
     assert board.claim("ada") is None
     receipt = board.claim("BOB")
     assert receipt is not None
-    assert receipt.warnings == ["handed off by ada: tests are red in parser.py"]
+    assert left(receipt) == [("handed_off", "ada", "tests are red in parser.py")]
     assert last_event(board, held.id)["kind"] == "claimed"
     assert board.show(held.id)["attempts"][0]["note"] == "tests are red in parser.py"
     handed = board.events(task=held.id)["events"][-2]

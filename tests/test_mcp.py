@@ -142,7 +142,7 @@ def test_claim_is_ended_in_every_other_way(ada: Sdk, board: Board) -> None:
     token = ada.call("claim_task", task_id=id_).token
     assert ada.call("release_task", task_id=id_, token=token, note="the build is red").head == ["released"]
     claimed = ada.call("claim_task", task_id=id_)
-    assert claimed.notes == ["released by ada: the build is red"]
+    assert claimed.left == [("released", "ada", "the build is red", "agent")]
     assert ada.call("fail_task", task_id=id_, token=claimed.token, error="no network", retry_in=0).head == ["failed"]
     token = ada.call("claim_task", task_id=id_).token
     assert ada.call("handoff_task", task_id=id_, token=token, to="bob", note="colours").head == ["handed_off"]
@@ -150,7 +150,7 @@ def test_claim_is_ended_in_every_other_way(ada: Sdk, board: Board) -> None:
     nothing = ada.call("claim_task")
     assert nothing.head == ["nothing"]
     assert "assigned" in nothing.notes[0]
-    assert ada.call("claim_task", agent="bob").notes == ["handed off by ada: colours"]
+    assert ada.call("claim_task", agent="bob").left == [("handed_off", "ada", "colours", "agent")]
     assert only(board, id_)["claimed_by"] == "bob"
 
 

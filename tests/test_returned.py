@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from agent_task_board.text import compact
 from tests.command_line import Terminal
+from tests.compact_reader import read
 from tests.support import MARIA, bring_to, hold
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ def test_returned_task_looks_returned_on_the_command_line(tmp_path: Path) -> Non
 def test_returned_task_looks_returned_in_compact_text(board: Board) -> None:
     task = bring_to(board, "review").id
     board.reject(task, note="the table is missing")
-    lines = compact.details(board.show(task), board.attention()).splitlines()
-    assert lines[2] == 'note "returned by maria: the table is missing"'
+    text = compact.details(board.show(task), board.attention())
+    lines = text.splitlines()
+    assert read(text)["notes"] == []  # the board says nothing of it
+    assert re.fullmatch(r'left rejected \S+ maria "the table is missing" human', lines[4])
     assert any(line.startswith("attempt 1 ada returned") for line in lines)

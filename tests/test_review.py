@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
-from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, refused
+from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, left, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_note_of_a_rejection_reaches_whoever_takes_the_task_up(board: Board) -> 
     board.reject(held.id, note="add a test for the empty file")
     receipt = board.claim("bob")
     assert receipt is not None
-    assert receipt.warnings == ["rejected by maria: add a test for the empty file"]
+    assert left(receipt) == [("rejected", "maria", "add a test for the empty file")]
 
 
 @pytest.mark.parametrize("note", ["", "  \n", "n" * 20_001, "a\x00b", "\ud800", None, 5])

@@ -12,8 +12,8 @@ from .core import Core, request_digest
 from .expiry import END_LEASE, TO_QUEUE, sweep, to_queue_unless
 from .history import changes, digest
 from .predicates import HAS_TAGS, HELD, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, in_queues
-from .refusals import actual, lease_lost, obstacle, status_conflict, version_conflict
-from .rows import COLUMNS, to_task
+from .refusals import actual, lease_lost, obstacle, shown, status_conflict, version_conflict
+from .rows import COLUMNS, EVENT_COLUMNS, to_event, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..identity import Actor
-    from ..model import TaskRow
+    from ..model import Note, TaskRow
     from ..storage.db import Row
     from .core import Transaction
 
@@ -105,13 +105,13 @@ class Claiming(Core):
                 tx.remember_request(request_id, arguments, task_seq=row["seq"], attempt=number, created=None)
                 if text is not None:
                     tx.comment(row, text, by)
-                warnings = [*(_notes_left(tx, row) if row["version"] > 2 else ()), *tx.warnings]
+                notes = _notes_left(tx, row) if row["version"] > 2 else []
         # Outside the transaction: the changes of the sweep stay even if the claim is refused.
         if refusal is not None:
             raise refusal
         if claimed is None:
             return None
-        return Grant(to_task(row, tx.now), lease_of(row, token), warnings=warnings)
+        return Grant(to_task(row, tx.now), lease_of(row, token), warnings=tx.warnings, notes=notes)
 
     def resume(self, task: str, agent: str, *, lease: str | float | None = None, actor: Actor | None = None) -> Grant:
         """Give the holder of a task a new token, if it has lost its own; the old token stops working.
@@ -136,7 +136,7 @@ class Claiming(Core):
             if before["claimed_by"] == name:
                 raise lease_lost(before, tx.now)
             raise Conflict(
-                f"task {before['id']} is held by {before['claimed_by']}, not by {name}",
+                f"task {before['id']} is held by {shown(before['claimed_by'])}, not by {shown(name)}",
                 reason="assigned",
                 actual=actual(before),
             )
@@ -308,7 +308,7 @@ class Claiming(Core):
     ) -> Receipt:
         """Return a task to its queue for another agent; the attempt does not count.
 
-        The next claim of the task returns the note as a warning.
+        The next claim of the task returns the note among its ``notes``.
 
         Raises:
             NotFound: no such task.
@@ -330,7 +330,7 @@ class Claiming(Core):
             if not receipt.replayed:
                 if before["claimed_by"] == to:
                     raise InvalidInput(
-                        f"to: {to} already holds the task",
+                        f"to: {shown(to)} already holds the task",
                         hint="Release the task to return it to the queue.",
                         field="to",
                     )
@@ -440,22 +440,34 @@ def claim_again(core: Core, tx: Transaction, earlier: Row, agent: str, length: i
     if receipt is None:
         raise lease_lost(row, tx.now)
     receipt.replayed = True
-    receipt.warnings = _notes_left(tx, row)
+    receipt.notes = _notes_left(tx, row)
     return receipt
 
 
-def _notes_left(tx: Transaction, row: TaskRow) -> list[str]:
-    """Return the latest note for the next holder of a task, as a list of at most one sentence."""
+def _notes_left(tx: Transaction, row: TaskRow) -> list[Note]:
+    """Return the latest note for the next holder of a task, as a list of at most one."""
     left = tx.execute(
-        """
-        SELECT kind, actor, data ->> 'note' AS note FROM event
+        f"""
+        SELECT {EVENT_COLUMNS} FROM event
          WHERE task_seq = ? AND data ->> 'note' IS NOT NULL
            AND kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cancelled')
          ORDER BY seq DESC LIMIT 1
         """,
         (row["seq"],),
     ).fetchone()
-    return [f"{left['kind'].replace('_', ' ')} by {left['actor']}: {left['note']}"] if left else []
+    if left is None:
+        return []
+    event = to_event(left, row["id"])
+    note: Note = {
+        "kind": event["kind"],
+        "actor": event["actor"],
+        "actor_kind": event["actor_kind"],
+        "at": event["at"],
+        "text": event["data"]["note"],
+    }
+    if "imported" in event:
+        note["imported"] = True
+    return [note]
 
 
 def _not_claimable(row: TaskRow, agent: str, if_status: str | None, if_version: int | None) -> Conflict:

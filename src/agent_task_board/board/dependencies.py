@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from .. import inputs
 from ..errors import Conflict
 from . import refusals
@@ -126,4 +128,5 @@ def _cycle(tx: Transaction, row: TaskRow, others: dict[str, TaskRow]) -> list[st
 def label(row: Mapping[str, Any]) -> str:
     """Return how a sentence names a task: its title, cut, and the end of its id."""
     title = row["title"]
-    return f'"{title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"}" ({row["id"][-6:]})'
+    shortened = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
+    return f"{json.dumps(shortened, ensure_ascii=False)} ({row['id'][-6:]})"

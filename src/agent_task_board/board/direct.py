@@ -10,6 +10,7 @@ from .core import as_agent
 from .expiry import sweep
 from .history import changes
 from .predicates import IS_CLAIMABLE_BY, IS_DUE, IS_PROMOTED
+from .refusals import shown
 from .review import IS_PERSON, is_person
 from .rows import to_task
 
@@ -102,5 +103,5 @@ def _passed_over(row: TaskRow, now: str) -> list[str]:
     if row["not_before"] is not None and row["not_before"] > now:
         said.append(f"the task was not to be started before {row['not_before']}")
     if row["assignee"] is not None:
-        said.append(f"the task was assigned to {row['assignee']}")
+        said.append(f"the task was assigned to {shown(row['assignee'])}")
     return said

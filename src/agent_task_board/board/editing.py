@@ -177,10 +177,11 @@ def _write_fields(
         raise refusals.status_conflict(before, [QUEUED], hint=hint)
     is_holder = before["claimed_by"] == tx.by.name and (before["lease_expires_at"] or "") > tx.now
     if own_only and not is_creator and not is_holder:
-        holds = f"{before['claimed_by']} holds it" if before["status"] in LEASED else "nobody holds it"
+        holds = f"{refusals.shown(before['claimed_by'])} holds it" if before["status"] in LEASED else "nobody holds it"
+        creator, caller = refusals.shown(before["created_by"]), refusals.shown(tx.by.name)
         raise NotPermitted(
-            f"only the holder or the creator may change task {before['id']}: {before['created_by']} created it, "
-            f"{holds}, and you are {tx.by.name}",
+            f"only the holder or the creator may change task {before['id']}: {creator} created it, "
+            f"{holds}, and you are {caller}",
             hint="Add a comment that says what should change, or claim the task first.",
         )
     raise InvalidInput(f"max_attempts: too small: {limit} ({before['attempts']} already used)", field="max_attempts")

@@ -9,14 +9,14 @@ from ..errors import InvalidInput
 from ..model import FINAL, STATUSES
 from .core import Core
 from .predicates import DERIVED, HAS_TAGS, IS_BLOCKED, IS_LEASED, IS_PROMOTED, IS_UNFINISHED, IS_WAITING
-from .rows import COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_task
+from .rows import COLUMNS, EVENT_COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_event, to_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..model import Attempt, Event, EventPage, Link, Task, TaskDetails
+    from ..model import Attempt, EventPage, Link, Task, TaskDetails
     from ..storage.db import Cursor, Row
     from .core import Transaction
 
@@ -271,7 +271,7 @@ class Queries(Core):
                     seq,
                 ),
                 "comments": [
-                    _event(event)
+                    to_event(event, event["task_id"])
                     for event in _select_events(
                         tx, "event.task_seq = ? AND kind = 'commented' ORDER BY event.seq", (seq,)
                     )
@@ -315,9 +315,9 @@ class Queries(Core):
             if task is not None:
                 where, values = f"event.task_seq = ? AND {where}", [tx.find(task)["seq"], *values]
             rows, has_more, _ = _page(
-                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [6]
+                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [5]
             )
-            found = [_event(row) for row in rows]
+            found = [to_event(row, row["task_id"]) for row in rows]
         if before is None:
             return {"events": found, "next": found[-1]["seq"] if found else after}
         return {"events": found, "next": found[-1]["seq"] if has_more else 0}
@@ -582,21 +582,9 @@ def _page(rows: Cursor, limit: int, long: Sequence[int], size: int = 0) -> tuple
 def _select_events(tx: Transaction, where: str, values: Sequence[Any]) -> Cursor:
     return tx.execute(
         f"""
-        SELECT event.seq, task.id AS task_id, kind, actor, actor_kind, at, data
+        SELECT {EVENT_COLUMNS}, task.id AS task_id
           FROM event JOIN task ON task.seq = event.task_seq
          WHERE {where}
         """,
         values,
     )
-
-
-def _event(row: Row) -> Event:
-    return {
-        "seq": row["seq"],
-        "task_id": row["task_id"],
-        "kind": row["kind"],
-        "actor": row["actor"],
-        "actor_kind": row["actor_kind"],
-        "at": row["at"],
-        "data": json.loads(row["data"]),
-    }

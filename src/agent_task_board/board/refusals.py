@@ -17,6 +17,13 @@ CYCLE_TASKS = 12
 """The most tasks of a dependency cycle that a refusal names."""
 
 
+def shown(name: str) -> str:
+    """Return a name as it stands in a sentence of the board: in quotation marks unless it is one plain word."""
+    from ..printable import name as in_sentence  # only for refusals and expired leases
+
+    return in_sentence(name)
+
+
 def actual(row: TaskRow) -> dict[str, Any]:
     """Return ``details.actual`` of a refusal: the state of the task."""
     return {key: row[key] for key in ("status", "version", "claimed_by", "claimed_at", "lease_expires_at")}
@@ -26,7 +33,7 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
     """Return the refusal of a caller that does not hold the task; it says who does."""
     if row["status"] in LEASED:
         until = row["lease_expires_at"]
-        state = f'it is "{row["status"]}" by {row["claimed_by"]}, '
+        state = f'it is "{row["status"]}" by {shown(row["claimed_by"])}, '
         state += f"whose lease ended at {until}" if until <= now else f"with another token, until {until}"
     else:
         state = f'it is "{row["status"]}"'
@@ -40,7 +47,7 @@ def lease_lost(row: TaskRow, now: str) -> LeaseLost:
 
 def lease_expired(row: TaskRow) -> str:
     """Return the error of an attempt whose lease expired."""
-    return f"lease of {row['claimed_by']} expired at {row['lease_expires_at']}"
+    return f"lease of {shown(row['claimed_by'] or '')} expired at {row['lease_expires_at']}"
 
 
 def status_conflict(row: TaskRow, expected: Iterable[str], *, hint: str | None = None) -> Conflict:
@@ -48,7 +55,7 @@ def status_conflict(row: TaskRow, expected: Iterable[str], *, hint: str | None =
     wanted = " or ".join(f'"{status}"' for status in expected)
     message = f'task {row["id"]} is "{row["status"]}", not {wanted}'
     if row["status"] in LEASED:
-        message += f"; {row['claimed_by']} has held it since {row['claimed_at']}"
+        message += f"; {shown(row['claimed_by'])} has held it since {row['claimed_at']}"
     return Conflict(message, hint=hint, reason="status", actual=actual(row))
 
 
@@ -76,7 +83,7 @@ def obstacle(row: TaskRow, agent: str) -> tuple[str, str]:
     if row["open_dependencies"]:
         return "blocked", f"waits for other tasks ({row['open_dependencies']} not done)"
     if row["assignee"] not in (None, agent):
-        return "assigned", f"is assigned to {row['assignee']}"
+        return "assigned", f"is assigned to {shown(row['assignee'])}"
     return "delayed", f"cannot be claimed before {row['not_before']}"
 
 

@@ -15,7 +15,7 @@ _REJECTED = "kind IN ('released', 'handed_off', 'rejected', 'reassigned', 'cance
 """SQL: an event that returned a task; the index of notes has these kinds."""
 _LATEST = f"(SELECT max(seq) FROM event WHERE task_seq = task.seq AND {_REJECTED})"
 _NOW_RETURNED = f"""
-    SELECT task.id, event.actor, event.at, event.data ->> 'note' AS note
+    SELECT task.id, event.actor, event.at, event.data ->> 'note' AS note, imported
       FROM task JOIN event ON event.seq = {_LATEST}
      WHERE finished_at IS NULL AND fence > 0 AND status <> 'review' AND {{which}}
        AND NOT EXISTS (SELECT 1 FROM event AS later
@@ -49,4 +49,7 @@ def returned_attempts(tx: Transaction, seq: int) -> set[int]:
 
 
 def _returned(row: Row) -> Returned:
-    return {"by": row["actor"], "at": row["at"], "note": row["note"]}
+    found: Returned = {"by": row["actor"], "at": row["at"], "note": row["note"]}
+    if row["imported"]:
+        found["imported"] = True
+    return found

@@ -7,7 +7,7 @@ from ..errors import NotPermitted
 from ..model import AGENT, REVIEW, Receipt
 from .expiry import TO_QUEUE
 from .history import changes
-from .refusals import status_conflict
+from .refusals import shown, status_conflict
 from .rows import to_task
 
 TYPE_CHECKING = False
@@ -60,9 +60,9 @@ def require_person(tx: Transaction, row: TaskRow) -> None:
     """
     who = None
     if tx.by.kind == AGENT:
-        who = f"{tx.by.name} is an agent"
+        who = f"{shown(tx.by.name)} is an agent"
     elif not is_person(tx, row):
-        who = f"{tx.by.name} worked on task {row['id']}"
+        who = f"{shown(tx.by.name)} worked on task {row['id']}"
     if who is not None:
         raise NotPermitted(
             f"only a person may do this, but {who}",

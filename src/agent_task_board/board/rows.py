@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..model import TaskRow
-    from ..storage.db import Connection
+    from ..model import Event, TaskRow
+    from ..storage.db import Connection, Row
 
 BLOCKED_BY = """
     (SELECT json_group_array(id)
@@ -50,6 +50,9 @@ AS_JSON = {
 }
 """SQL: the columns that ``json_object`` needs converted."""
 
+EVENT_COLUMNS = "event.seq, kind, actor, actor_kind, at, data, imported"
+"""SQL: the columns of ``event`` that ``to_event`` reads."""
+
 _STORED = frozenset(JSON_KEYS) - DERIVED - JSON_COLUMNS
 
 
@@ -74,3 +77,19 @@ def to_task(row: TaskRow, now: str) -> Task:
     for key, holds in derive(row, now).items():
         setattr(task, key, holds)
     return task
+
+
+def to_event(row: Row, task_id: str) -> Event:
+    """Return the event of a row of ``EVENT_COLUMNS``; ``imported`` is only in one that an import copied."""
+    event: Event = {
+        "seq": row["seq"],
+        "task_id": task_id,
+        "kind": row["kind"],
+        "actor": row["actor"],
+        "actor_kind": row["actor_kind"],
+        "at": row["at"],
+        "data": json.loads(row["data"]),
+    }
+    if row["imported"]:
+        event["imported"] = True
+    return event

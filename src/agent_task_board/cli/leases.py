@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import Empty
+from ..model import FRAMING
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
@@ -193,6 +194,7 @@ COMMANDS = {
         "ends at `expires_at`. The best task is the one with the highest priority, then the oldest. If\n"
         "nothing is ready, `data` is null and `warnings` say why. If the task ID is not ready, the claim is\n"
         "refused with `conflict` (exit 4), which names its state and holder: choose another task.\n"
+        "`data.notes` has what others left for the next holder, if they did.\n" + FRAMING + "\n"
         "With --wait the call returns as soon as it has a task. It holds no lock and no connection to a server\n"
         "meanwhile. If the time is over, or with --until-idle nothing can become ready by itself, it is\n"
         "refused with `empty` (exit 9).",
@@ -256,7 +258,7 @@ COMMANDS = {
         _handoff_arguments,
         "Hand a task off to another agent, with a note.",
         "claimed, running -> queued, assigned to the other agent; the attempt does not count. The next claim\n"
-        "has the note in `warnings`. Repeating the call is safe.\n" + LOST,
+        "has the note in `data.notes`. Repeating the call is safe.\n" + LOST,
         ('atb handoff 9F3K2A --token "$TOKEN" --to reviewer --note "parser done, printer missing"',),
     ),
 }

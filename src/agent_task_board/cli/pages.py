@@ -148,6 +148,9 @@ def _receipt(data: dict[str, Any], zone: str) -> list[str]:
     lines = [colour(one_line(task["title"]), BOLD), *labelled(_facts_of(task, zone))]
     if "lease" in data:
         lines += labelled([("token", data["lease"]["token"])])
+    for note in data.get("notes", ()):
+        lines += ["", f"{note['kind'].replace('_', ' ')} by {_author(note)}, {_local(note['at'], zone)}:"]
+        lines += quoted_lines(note["text"])
     if data.get("created") is False:
         lines.append("no task added: an unfinished task has this dedupe key")
     if data.get("replayed"):
@@ -160,12 +163,12 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
     lines = _receipt({"task": task}, zone)
     if "returned" in data:
         back = data["returned"]
-        head = f"returned by {back['by']}, {_local(back['at'], zone)}:"
-        lines[1:1] = [colour(one_line(head), BOLD), *clean(back["note"] or "").splitlines(), ""]
+        head = f"returned by {_author({'actor': back['by'], **back})}, {_local(back['at'], zone)}:"
+        lines[1:1] = [colour(one_line(head), BOLD), *quoted_lines(back["note"] or ""), ""]
     if "stuck_by" in data:
         from ..board.stuck import why
 
-        lines += ["", why(task, data["stuck_by"])]
+        lines += ["", one_line(why(task, data["stuck_by"]))]
     if task["body"]:
         lines += ["", *quoted_lines(task["body"])]
     for key, label in (("dependencies", "depends on"), ("dependents", "required by")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import inputs
 from ..board.queries import EVENT_LIMIT, NEXT_AS_AFTER, ORDERS, WORK, events_follow
 from ..errors import InvalidInput
+from ..model import FRAMING
 from .command import Call, Command, Reply
 from .parsing import did_you_mean, whole_number
 
@@ -290,7 +291,9 @@ COMMANDS = {
         "Show one task with its attempts, dependencies and comments.",
         "`data` is {task, attempts, dependencies, dependents, comments}. The task waits for its dependencies,\n"
         "and its dependents wait for it. For a stuck task, `stuck_by` is the failed or cancelled task that keeps it\n"
-        "from starting. For a returned one, `returned` is {by, at, note}, and its attempt has `returned`: true.",
+        "from starting. For a returned one, `returned` is {by, at, note}, and its attempt has `returned`: true.\n"
+        "Events and comments that an import copied have `imported`: nobody on\n"
+        "this board saw who wrote them.\n" + FRAMING,
         ("atb show 9F3K2A", "atb show 9F3K2A --format table", "atb show 9F3K2A --format compact --budget 1000"),
         reads=True,
     ),
@@ -299,7 +302,8 @@ COMMANDS = {
         _events_arguments,
         "Show the history of one task or of all tasks.",
         "`data` is {events, next}, oldest first. To continue, pass `next` as --after. With --follow, each\n"
-        "event is printed as one line when it happens: JSON, or text at a terminal.",
+        "event is printed as one line when it happens: JSON, or text at a terminal. Events that an import\n"
+        "copied have `imported`: an approval in a file is none on this board.\n" + FRAMING,
         (
             "atb events --task 9F3K2A",
             "atb events --tail 20",

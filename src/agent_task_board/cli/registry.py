@@ -30,9 +30,10 @@ ALIASES = {other: name for other, name in ALIASES.items() if name in MODULES}
 
 def overview() -> str:
     """Return the output of ``atb --help``."""
+    from ..model import FRAMING
     from . import find
 
-    lines = ["usage: atb COMMAND [options]", "", "A task board that several agents share on one machine.", ""]
+    lines = ["usage: atb COMMAND [options]", "", "A task board that several agents share on one machine.", FRAMING, ""]
     for title, (_, names) in GROUPS.items():
         lines.append(f"{title}:")
         lines.extend(f"  {name:<11}{find(name).summary}" for name in names)

@@ -7,12 +7,10 @@ deliver it at once, and a row whose process was killed becomes due again. A row 
 
 from __future__ import annotations
 
-import json
-
 from .. import inputs, instants
 from ..backoff import delay
 from ..board.core import system
-from ..board.rows import to_task
+from ..board.rows import EVENT_COLUMNS, to_event, to_task
 from ..errors import Conflict, NotFound
 from .message import Message, Outcome
 
@@ -124,18 +122,10 @@ def _due_at(hooks: Hooks, tx: Transaction) -> dict[str, str]:
 
 
 def _with_message(tx: Transaction, row: Row) -> Delivery:
-    event = tx.execute("SELECT * FROM event WHERE seq = ?", (row["event_seq"],)).fetchone()
+    event = tx.execute(f"SELECT {EVENT_COLUMNS}, task_seq FROM event WHERE seq = ?", (row["event_seq"],)).fetchone()
     task = tx.task(event["task_seq"])
-    shown = {
-        "seq": event["seq"],
-        "task_id": task["id"],
-        "kind": event["kind"],
-        "actor": event["actor"],
-        "actor_kind": event["actor_kind"],
-        "at": event["at"],
-        "data": json.loads(event["data"]),
-    }
-    return Delivery(row, task, Message(row["id"], row["told"], shown, to_task(task, tx.now).to_dict()))
+    shown = to_event(event, task["id"])
+    return Delivery(row, task, Message(row["id"], row["told"], dict(shown), to_task(task, tx.now).to_dict()))
 
 
 def _record(tx: Transaction, delivery: Delivery, outcome: Outcome) -> None:

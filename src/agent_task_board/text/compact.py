@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from .. import inputs, printable
 from ..board.queries import LIST_LIMIT
+from ..model import HUMAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..board.queries import TaskPage
     from ..errors import BoardError
-    from ..model import Attention, Event, EventPage, Receipt, Task, TaskDetails
+    from ..model import Attention, Event, EventPage, Note, Receipt, Returned, Task, TaskDetails
 
 VERSION = "atb1"
 TOKEN = 4
@@ -111,7 +112,7 @@ def line(task: Mapping[str, Any], name: str) -> str:
 
 
 def notes(sentences: Iterable[str]) -> list[str]:
-    """Return the lines of warnings."""
+    """Return the lines of warnings: what the board says, never text of a task."""
     return [f"note {quoted(sentence)}" for sentence in sentences]
 
 
@@ -233,14 +234,14 @@ def details(
     task = found["task"]
     links = [*found["dependencies"], *found["dependents"]]
     warnings = list(warnings)
-    if "returned" in found:
-        warnings.append(f"returned by {found['returned']['by']}: {found['returned']['note']}")
     if "stuck_by" in found:
         from ..board.stuck import why
 
         warnings.append(why(task, found["stuck_by"]))
     lines, names = _opening("task", attention, warnings, [task["id"], *(link["id"] for link in links)])
     lines += [line(task, names[task["id"]]), _facts(task)]
+    if "returned" in found:
+        lines.append(_sent_back(found["returned"]))
     parts = [
         *_work(task),
         *([_Value("result", task["result"])] if task["result"] is not None else []),
@@ -270,6 +271,7 @@ def receipt(answer: Receipt, verb: str, *, warnings: Sequence[str] | None = None
         pairs += [("token", lease.token), ("fence", lease.fence), ("lease_end", instant(lease.expires_at))]
     lines = [" ".join(head), line(task, task["id"][-SHORT:]), _pairs(pairs)]
     lines += notes(answer.warnings if warnings is None else warnings)
+    lines += [_left(note) for note in answer.notes]
     tail: list[str] = []
     if verb in ("claimed", "resumed"):
         for part in _work(task):
@@ -302,7 +304,7 @@ def commented(event: Event, *, warnings: Sequence[str] = ()) -> str:
 
 
 def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
-    """Return events, one line each: number, instant, task, kind, actor, and what changed."""
+    """Return events, one line each: number, instant, task, kind, actor, what changed, and whether it was imported."""
     names = endings(event["task_id"] for event in found["events"])
     lines = [f"{VERSION} events {_pairs([('next', found['next'])])}", *notes(warnings)]
     for event in found["events"]:
@@ -312,6 +314,7 @@ def events(found: EventPage, *, warnings: Sequence[str] = ()) -> str:
         changed = (data.get("changes") or {}).items() if event["kind"] not in ("created", "imported") else ()
         told += [f"{field}={word(change['to'])}" for field, change in changed if field in _CHANGES]
         told += [f"{key}={quoted(data[key])}" for key in ("note", "text", "error") if data.get(key)]
+        told += ["imported"] if event.get("imported") else []
         lines.append(" ".join(told))
     return _document(lines)
 
@@ -453,7 +456,29 @@ def _link(kind: str, link: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _comment(event: Event) -> str:
-    return f"comment {instant(event['at'])} {word(event['actor'])} {quoted(event['data']['text'])}"
+    return f"comment {instant(event['at'])} {word(event['actor'])} {quoted(event['data']['text'])} {_source(event)}"
+
+
+def _left(note: Note) -> str:
+    return f"left {note['kind']} {instant(note['at'])} {word(note['actor'])} {quoted(note['text'])} {_source(note)}"
+
+
+def _sent_back(back: Returned) -> str:
+    note: Note = {
+        "kind": "rejected",
+        "actor": back["by"],
+        "actor_kind": HUMAN,
+        "at": back["at"],
+        "text": back["note"] or "",
+    }
+    if "imported" in back:
+        note["imported"] = True
+    return _left(note)
+
+
+def _source(told: Event | Note) -> str:
+    """Return what kind of actor said something, and whether an import says so."""
+    return f"{told['actor_kind']} imported" if told.get("imported") else told["actor_kind"]
 
 
 def _attempt(attempt: Mapping[str, Any]) -> str:

@@ -320,8 +320,8 @@ _COPY = (
      ORDER BY seq, number
     """,
     f"""
-    INSERT INTO event (task_seq, kind, actor, actor_kind, at, data)
-    SELECT seq, kind, actor, actor_kind, at, data
+    INSERT INTO event (task_seq, kind, actor, actor_kind, at, data, imported)
+    SELECT seq, kind, actor, actor_kind, at, data, 1
       FROM staged_event CROSS JOIN staged_key ON id = task_id
      WHERE {_IS_IMPORTED}
      ORDER BY staged_event.place

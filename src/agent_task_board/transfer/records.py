@@ -28,8 +28,8 @@ _INSTANTS = ("occurrence_at", "created_at", "updated_at", "claimed_at", "finishe
 _KEYS = {
     "tasks": frozenset(JSON_KEYS),
     "attempts": frozenset("task_id number agent fence claimed_at ended_at outcome result error note".split()),
-    "events": frozenset("seq task_id kind actor actor_kind at data".split()),
-    "comments": frozenset("task_id actor actor_kind at text".split()),
+    "events": frozenset("seq task_id kind actor actor_kind at data imported".split()),
+    "comments": frozenset("task_id actor actor_kind at text imported".split()),
     "schedules": frozenset(
         """
         id name cron zone task catch_up paused paused_at next_at last_at made created_by created_at updated_at

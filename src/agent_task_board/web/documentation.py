@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import inputs
 from ..board.queries import EVENT_LIMIT
-from ..model import JSON_KEYS
+from ..model import FRAMING, JSON_KEYS
 from .routes import ANSWERS, ROUTES
 from .stream import STREAM_LIMIT
 from .wire import BODY_LIMIT, BODY_TIMEOUT, HEADER_LIMIT, HEADER_TIMEOUT, IDLE_TIMEOUT
@@ -38,8 +38,8 @@ curl "$B/api/claim" -H 'Content-Type: application/json' -d '{{"agent": "ada", "l
 ## The agent loop
 
 1. Send `POST /api/claim` with your name. If `data` is `null`, no task is ready: `warnings` say why, so ask again later.
-   Otherwise keep `data.task.id` and `data.lease.token`. Read `data.task.body` and `params`, and `warnings`, which can
-   contain a note from the previous holder.
+   Otherwise keep `data.task.id` and `data.lease.token`. Read `data.task.body`, `params` and `data.notes` (what others
+   left for the next holder). {framing}
 2. Send `POST /api/tasks/ID/heartbeat` with the token at least every third of the lease.
 3. Send `POST /api/tasks/ID/complete` with the token and a result; or `fail`, `release` or `handoff`.
 
@@ -129,6 +129,7 @@ def markdown(host: str = DEFAULT_HOST) -> str:
     lines = [
         _HEAD.format(
             host=host,
+            framing=FRAMING,
             body=f"{BODY_LIMIT:,}",
             header=f"{HEADER_LIMIT:,}",
             header_time=HEADER_TIMEOUT,

@@ -138,16 +138,18 @@ _INSTANT_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _FLAG = {"type": "boolean"}
+_IMPORTED = {"imported": {"const": True}}
 _REPLAYED = {"replayed": {"const": True}}
-_GRANT = _object({"task": _ref("Task"), "lease": _ref("Lease")}, _REPLAYED)
+_NOTES = {"notes": _list_of(_ref("Note"))}
+_GRANT = _object({"task": _ref("Task"), "lease": _ref("Lease")}, {**_NOTES, **_REPLAYED})
 _ANYTHING = {"type": "object"}
 
 _DATA: dict[str, dict[str, Any]] = {
     "task": _object({"task": _ref("Task")}, _REPLAYED),
-    "created": _object({"task": _ref("Task"), "created": _FLAG}, {"lease": _ref("Lease"), **_REPLAYED}),
+    "created": _object({"task": _ref("Task"), "created": _FLAG}, {"lease": _ref("Lease"), **_NOTES, **_REPLAYED}),
     "lease": _GRANT,
     "next": {"anyOf": [_GRANT, {"type": "null"}]},
-    "changed": _object({"task": _ref("Task")}, {"lease": _ref("Lease"), **_REPLAYED}),
+    "changed": _object({"task": _ref("Task")}, {"lease": _ref("Lease"), **_NOTES, **_REPLAYED}),
     "event": _object({"event": _ref("Event")}),
     "tasks": _object({"tasks": _list_of(_ref("Task")), "next": _TEXT_OR_NULL}),
     "details": _object(
@@ -220,7 +222,7 @@ def _schemas() -> dict[str, Any]:
         ),
         "Lease": _object({"token": _TEXT, "fence": _COUNT, "expires_at": _INSTANT}),
         "Link": _object({"id": _TEXT, "title": _TEXT, "status": {"enum": list(STATUSES)}}),
-        "Returned": _object({"by": _TEXT, "at": _INSTANT, "note": _TEXT_OR_NULL}),
+        "Returned": _object({"by": _TEXT, "at": _INSTANT, "note": _TEXT_OR_NULL}, _IMPORTED),
         "Attempt": _object(
             {
                 "number": _COUNT,
@@ -244,7 +246,18 @@ def _schemas() -> dict[str, Any]:
                 "actor_kind": {"enum": list(ACTOR_KINDS)},
                 "at": _INSTANT,
                 "data": _ANYTHING,
-            }
+            },
+            _IMPORTED,
+        ),
+        "Note": _object(
+            {
+                "kind": {"enum": list(EVENT_KINDS)},
+                "actor": _TEXT,
+                "actor_kind": {"enum": list(ACTOR_KINDS)},
+                "at": _INSTANT,
+                "text": _TEXT,
+            },
+            _IMPORTED,
         ),
         "Agent": _object(
             {

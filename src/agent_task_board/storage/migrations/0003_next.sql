@@ -21,3 +21,17 @@ UPDATE task SET stuck = 1
            FROM behind JOIN dependency ON depends_on_seq = behind.seq JOIN task ON task.seq = task_seq
           WHERE task.status = 'queued')
        SELECT seq FROM behind);
+
+ALTER TABLE event ADD COLUMN imported INTEGER NOT NULL DEFAULT 0  -- copied by an import: nobody here saw who caused it
+  CONSTRAINT imported_is_boolean CHECK (imported IN (0, 1));
+
+DROP TRIGGER event_is_never_changed;
+
+UPDATE event SET imported = 1
+ WHERE seq < (SELECT max(import.seq) FROM event AS import
+               WHERE import.task_seq = event.task_seq AND import.kind = 'imported');
+
+CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
+BEGIN
+  SELECT raise(ABORT, 'events are append-only');
+END;

@@ -24,7 +24,13 @@ export function sentence(event, { withTask = false, took = "" } = {}) {
   const task = withTask ? taskLink(event.task_id) : "the task";
   const who = name(event.actor);
   const build = SENTENCES[event.kind];
-  return build ? build(event, who, task, took) : [who, `: ${event.kind.replaceAll("_", " ")} `, task];
+  const told = build ? build(event, who, task, took) : [who, `: ${event.kind.replaceAll("_", " ")} `, task];
+  return event.imported ? [...told, " ", importedMark()] : told;
+}
+
+/** The mark of an event or comment that an import copied: an approval in a file is none on this board. */
+export function importedMark() {
+  return h("span", { class: "chip imported", title: "From an imported file. Nobody on this board saw who did it." }, "imported");
 }
 
 /**
@@ -45,7 +51,7 @@ export function claimSentence(events, { withTask = false } = {}) {
   const task = withTask ? taskLink(latest.task_id) : "the task";
   const [first, second] = details;
   const told = details.length ? [" (", first, second ? ", " : "", second, ")"] : [];
-  return [name(latest.actor), " is working on ", task, ...told];
+  return [name(latest.actor), " is working on ", task, ...told, ...(latest.imported ? [" ", importedMark()] : [])];
 }
 
 /** Whether this event ends an attempt. */

@@ -99,7 +99,7 @@ function marksOf(task) {
   const marks = [];
   const open = task.status === "queued" && task.blocked ? openDependencies(task) : [];
   const back = store.returned[task.id];
-  if (back) marks.push(mark("return", ["Returned by ", h("bdi", {}, back.by)], "chip chip-warning", back.note ?? ""));
+  if (back) marks.push(mark("return", ["Returned by ", h("bdi", {}, quotedName(back.by)), back.imported ? " (imported)" : ""], "chip chip-warning", back.note ?? ""));
   if (task.stuck) marks.push(stuckMark(task));
   else if (open.length) marks.push(waiting(open));
   if (task.due_at && !isFinal(task)) marks.push(deadline(task));
@@ -166,12 +166,12 @@ function progress(task) {
 function note(task) {
   const hold = store.holds.get(task.id);
   if (!hold?.note || hold.agent.toLowerCase() !== task.claimed_by.toLowerCase()) return null;
-  return h("p", { class: "card-note", title: hold.note }, hold.note);
+  return h("p", { class: "card-note", dir: "auto", title: hold.note }, hold.note);
 }
 
 function returnNote(task) {
   const text = store.returned[task.id]?.note;
-  return text ? h("p", { class: "card-note", title: text }, text) : null;
+  return text ? h("p", { class: "card-note", dir: "auto", title: text }, text) : null;
 }
 
 function failure(task) {

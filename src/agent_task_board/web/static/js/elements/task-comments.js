@@ -7,6 +7,7 @@ import { markdown } from "../markdown.js";
 import { avatar } from "../people.js";
 import { quotedName } from "../printable.js";
 import { refusalBox, runAction } from "../refusal.js";
+import { importedMark } from "../sentences.js";
 import { store } from "../store.js";
 import { stamp } from "../time.js";
 
@@ -102,7 +103,7 @@ function commentItem(event) {
   return h("li", { class: "comment", tabIndex: -1 },
     avatar(event.actor, event.actor_kind),
     h("div", { class: "comment-text" },
-      h("p", { class: "comment-head" }, h("b", { dir: "auto" }, quotedName(event.actor)), " ", h("span", { class: "soft" }, stamp(event.at, { relative: true }))),
+      h("p", { class: "comment-head" }, h("b", { dir: "auto" }, quotedName(event.actor)), " ", h("span", { class: "soft" }, stamp(event.at, { relative: true })), event.imported ? [" ", importedMark()] : null),
       h("div", { class: "prose" }, markdown(event.data.text, { level: 3 }))));
 }
 

@@ -6,7 +6,9 @@ import { jsonView } from "../json-view.js";
 import { LastValues, swap } from "../live-part.js";
 import { markdown } from "../markdown.js";
 import { nameplate } from "../people.js";
+import { quotedName } from "../printable.js";
 import { router } from "../router.js";
+import { importedMark } from "../sentences.js";
 import { isFinal, shortId, statusOf } from "../status.js";
 import { waitsFor } from "../stuck.js";
 import { duration, stamp } from "../time.js";
@@ -73,9 +75,9 @@ function description(body) {
 }
 
 /** Who rejected the work, and the note. */
-function sentBack({ by, at, note }) {
+function sentBack({ by, at, note, imported }) {
   return h("section", { class: "problem is-past" },
-    h("h3", { class: "part-title" }, icon("return"), "Returned by ", h("bdi", {}, by), " ", stamp(at, { relative: true })),
+    h("h3", { class: "part-title" }, icon("return"), "Returned by ", h("bdi", {}, quotedName(by)), " ", stamp(at, { relative: true }), imported ? [" ", importedMark()] : null),
     note && h("div", { class: "prose" }, markdown(note)));
 }
 
