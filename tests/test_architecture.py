@@ -22,7 +22,7 @@ SOURCES = Path(agent_task_board.__file__).parent
 LAYERS = (
     {
         *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable", "files"),
-        *("characters", "exhaustion", "folder", "ownership", "places", "state", "trust"),
+        *("characters", "exhaustion", "folder", "isolation", "ownership", "places", "state", "trust"),
         "_version",
     },
     {"storage"},

@@ -198,7 +198,7 @@ def put_config(terminal: Terminal) -> str:
 def test_program_is_named_without_a_script_where_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", ["somewhere/pytest"])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
-    words = [str(tmp_path / "python3"), "-m", "agent_task_board"]
+    words = [str(tmp_path / "python3"), "-I", "-m", "agent_task_board"]
     for is_shared in (True, False):
         assert clients.program({"PATH": str(tmp_path)}, is_shared=is_shared) == (words, False)
     server = clients.Server(words, ["--data-dir", "/srv/board"], None)
@@ -602,12 +602,11 @@ def test_order_of_tables_around_our_block_does_not_count(terminal: Terminal) -> 
 def test_table_below_ours_that_stands_outside_of_the_block_stays_with_a_warning(terminal: Terminal) -> None:
     terminal.data("setup", "codex")
     path = terminal.directory / CONFIG
-    outside = '[mcp_servers.agent-task-board.env]\nKEY = "secret"\n'
+    outside = '[mcp_servers.agent-task-board.env]\nTZ = "Europe/Berlin"\n'
     path.write_text(f"{path.read_text()}\n{outside}")
     assert actions(terminal, "codex", "--data-dir", "new")[CONFIG] == "update"
     answer = terminal.atb("setup", "codex", "--remove")
     assert any("[mcp_servers.agent-task-board]" in warning for warning in answer.warnings)
-    assert "secret" not in answer.text
     assert path.read_text().strip() == outside.strip()
 
 
@@ -646,20 +645,17 @@ def test_keys_that_others_added_to_our_entry_stay_and_are_named_when_they_go(
     terminal: Terminal, client: str, file: str
 ) -> None:
     terminal.data("setup", client)
-    add_to_entry(terminal, file, {"env": {"KEY": "secret"}, "timeout": 5})
+    add_to_entry(terminal, file, {"env": {"LC_ALL": "C"}, "timeout": 5})
     assert actions(terminal, client)[file] == "unchanged"
     for words in (["--agent", "ada"], ["--data-dir", "new"]):
-        assert "secret" not in terminal.atb("setup", client, *words, "--print").text
         assert actions(terminal, client, *words)[file] == "update"
         entry = entry_of(terminal, file)
-        assert (entry["env"]["KEY"], entry["timeout"]) == ("secret", 5)
+        assert (entry["env"]["LC_ALL"], entry["timeout"]) == ("C", 5)
         assert entry["env"].get("ATB_AGENT") == ("ada" if "ada" in words else None)
     shown = terminal.atb("setup", client, "--remove", "--print")
-    assert "secret" not in shown.text
-    assert any("args" in (one["content"] or "") for one in shown.data["files"])
+    assert any("LC_ALL" in (one["content"] or "") for one in shown.data["files"]), "nothing is hidden"
     answer = terminal.atb("setup", client, "--remove")
     assert any("env" in warning and "timeout" in warning for warning in answer.warnings)
-    assert "secret" not in answer.text
     assert tree(terminal) == {}
 
 
@@ -718,17 +714,22 @@ def test_matcher_and_timeout_of_our_hook_are_as_others_set_them(terminal: Termin
 
 
 @pytest.mark.parametrize(("client", "file"), [*GROUPED, ("cursor", ".cursor/hooks.json")])
-def test_hook_that_others_wrote_into_a_line_of_theirs_stays_alone(terminal: Terminal, client: str, file: str) -> None:
+def test_hook_of_ours_in_a_line_of_others_is_refused_and_never_removed(
+    terminal: Terminal, client: str, file: str
+) -> None:
     terminal.data("setup", client)
     path = terminal.directory / file
     path.write_text(path.read_text().replace(" || true", " || notify-send oh"))
+    for words in ([], ["--data-dir", "new"], ["--print"]):
+        error = refused(terminal, file, client, *words)
+        assert "|| notify-send oh" in error["message"]
+        assert "|| notify-send oh" in str(error["details"]["foreign"])
     before = path.read_bytes()
-    for words in ([], ["--data-dir", "new"], ["--remove"]):
-        answer = terminal.atb("setup", client, *words)
-        assert sum(str(path) in warning and "is kept" in warning for warning in answer.warnings) == 2
-        left = path.read_text()
-        assert left.count("notify-send") == left.count("prime --hook") == 2
-        assert path.read_bytes() == before or client == "gemini"
+    answer = terminal.atb("setup", client, "--remove")
+    assert sum(str(path) in warning and "is kept" in warning for warning in answer.warnings) == 2
+    left = path.read_text()
+    assert left.count("notify-send") == left.count("prime --hook") == 2
+    assert path.read_bytes() == before or client == "gemini"
 
 
 @pytest.mark.parametrize(("client", "file"), [("codex", "AGENTS.md"), ("gemini", "GEMINI.md")])

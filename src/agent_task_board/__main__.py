@@ -17,6 +17,10 @@ def run() -> NoReturn:
     """Run the command line; Ctrl-C ends it without a traceback, even while its modules are being imported."""
     sys.unraisablehook = _exit_if_interrupted
     try:
+        if "PYTHONPATH" in os.environ or __name__ == "__main__":
+            from . import isolation
+
+            isolation.leave_project()
         from .cli import run
 
         run()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from .. import isolation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..config import Config
@@ -24,7 +26,7 @@ def deliver(config: Config) -> None:
         words += ["--data-dir", config.data_dir]
     if config.is_named:  # a file that was found must be found again: named, it would count whatever it says by then
         words += ["--config", str(config.file)]
-    environ = {name: value for name, value in os.environ.items() if name != "ATB_TOKEN"}
+    environ = {name: value for name, value in isolation.safe_environment().items() if name != "ATB_TOKEN"}
     files = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     try:  # noqa: SIM105  # importing contextlib takes too long
         # Not fork, which would copy the page tables of this process for a program that does not need them.

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from ..errors import BoardError, InvalidInput
+from ..errors import BoardError, InvalidInput, Unusable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +222,21 @@ def _print_refusal(error: BoardError, warnings: list[str]) -> None:
 
 
 def bug(error: Exception, *, quiet: bool) -> BoardError:
-    """Return the refusal for an unexpected exception; its traceback goes to standard error."""
+    """Return the refusal for an unexpected exception; its traceback goes to standard error.
+
+    If a module of Python or of a dependency was taken from elsewhere, the refusal names its file.
+    """
+    from ..isolation import shadowed
+
+    found = shadowed()
+    if found is not None:
+        name, file = found
+        return Unusable(
+            f"{file} is imported instead of the module {name!r}: {type(error).__name__}: {error}",
+            hint="Rename it, or take its directory out of PYTHONPATH.",
+            module=name,
+            file=file,
+        )
     if not quiet:
         import traceback
 

@@ -11,7 +11,7 @@ import re
 import tomllib
 
 from .files import Kept, Unfit
-from .json_entries import same, shared
+from .json_entries import same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ class TomlBlock(Block):
         return super().own()
 
     def part(self, text: str) -> str:
-        """Return the existing block, without the additions of others."""
-        self.body = self._body(shared(self.entry.value, self._tidied(text)[1]))
+        """Return the existing block."""
+        self.body = self._body(self._tidied(text)[1] or {})
         return self._block("\n") + "\n"
 
     def put(self, text: str | None) -> str:
@@ -185,6 +185,7 @@ class TomlBlock(Block):
         value = self.entry.value if existing is None else self.entry.merged(existing)
         if not isinstance(outside, dict) or not {"url", *value}.isdisjoint(outside):
             raise Unfit(f"has a table [{outer}.{name}] outside our block")
+        self.entry.refuse_foreign({**outside, **(existing or {})})
         tables[name] = {**outside, **value}
         if existing is not None and same(existing, value):
             return text

@@ -6,7 +6,7 @@ import os
 import sys
 
 from ..errors import InvalidInput
-from . import blocks, hooks, texts
+from . import blocks, foreign, hooks, texts
 from .json_entries import Entry, JsonEntries
 
 TYPE_CHECKING = False
@@ -61,6 +61,7 @@ NEXT_OF_A_USER = {
 }
 
 
+MODULE = "agent_task_board"
 AGENT = "ATB_AGENT"
 """The only variable in the environment of the MCP server that is ours."""
 
@@ -100,11 +101,11 @@ def is_our_server(found: Any) -> bool:
     command, args = found.get("command"), found.get("args")
     if not isinstance(command, str) or not isinstance(args, list) or "mcp" not in args:
         return False
-    return os.path.basename(command) == "atb" or args[:2] == ["-m", "agent_task_board"]
+    return hooks.starts_atb([command, *args[: args.index("mcp")]])
 
 
 def merged_server(ours: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return our entry of an MCP server with the additions of others to the existing one."""
+    """Return our entry of an MCP server with the harmless additions of others to the existing one."""
     theirs = {key: value for key, value in found.items() if key not in ("command", "args", "env")}
     env = found.get("env", ours.get("env"))
     if isinstance(env, dict):
@@ -156,7 +157,26 @@ def _here() -> list[str]:
     beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "atb")
     if os.access(beside, os.X_OK):
         return [beside]
-    return [os.path.abspath(sys.executable), "-m", "agent_task_board"]
+    return [os.path.abspath(sys.executable), *_flags(), "-m", MODULE]
+
+
+def _flags() -> tuple[str, ...]:
+    """Return the options with which Python finds this package, and nothing beside the work in its place.
+
+    ``-I`` ignores the environment and the user's site directory. Where the package is in that directory, or is named by
+    ``PYTHONPATH`` alone, as much of it is ignored as possible.
+    """
+    import subprocess
+
+    for flags in hooks.FLAGS:
+        try:
+            words = [sys.executable, *flags, "-c", f"import {MODULE}"]
+            found = subprocess.run(words, cwd="/", capture_output=True, timeout=30, check=False)
+        except (OSError, subprocess.SubprocessError):
+            break
+        if found.returncode == 0:
+            return flags
+    return hooks.FLAGS[0]
 
 
 def pieces(client: str, server: Server, *, project: str | None, environ: Mapping[str, str]) -> list[Piece]:
@@ -217,7 +237,9 @@ def _piece(client: str, kind: str, path: str, root: str, server: Server, *, user
 
 def server_entry(path: tuple[str, ...], server: Server) -> Entry:
     """Return the entry of the MCP server in the nested objects named by ``path``."""
-    return Entry(path, NAME, server.entry(), is_our_server, merge=merged_server, agent=agent_of_server)
+    return Entry(
+        path, NAME, server.entry(), is_our_server, merge=merged_server, foreign=foreign.of_server, agent=agent_of_server
+    )
 
 
 def hook_entry(client: str, hook: str, server: Server) -> Entry:
@@ -229,6 +251,7 @@ def hook_entry(client: str, hook: str, server: Server) -> Entry:
         element,
         hooks.is_ours,
         merge=hooks.merged,
+        foreign=foreign.of_hook,
         is_like=hooks.is_like_ours,
         inner="hooks" if "hooks" in element else None,
     )

@@ -40,7 +40,15 @@ CREATE, UPDATE, DELETE, UNCHANGED, KEPT = ("create", "update", "delete", "unchan
 
 
 class Unfit(Exception):
-    """A file cannot be changed safely; the message completes a sentence that begins with its path."""
+    """A file cannot be changed safely; the message completes a sentence that begins with its path.
+
+    ``hint`` says what to do instead of adding our text by hand; ``details`` go into the refusal.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.details = details
 
 
 class Kept(Exception):
@@ -106,9 +114,12 @@ def _planned(piece: Piece, *, remove: bool) -> Change:
     except Kept as kept:
         return Change(piece, before, before, action=KEPT, notes=[str(kept)])
     except Unfit as unfit:
-        hint = f"Nothing was changed. {'Remove' if remove else 'Add'} the text in details.add by hand."
-        raise InvalidInput(f"{path}: {unfit}", hint=hint, file=path, add=piece.own()) from None
+        hint = f"Nothing was changed. {unfit.hint or _BY_HAND[remove]}"
+        raise InvalidInput(f"{path}: {unfit}", hint=hint, file=path, add=piece.own(), **unfit.details) from None
     return Change(piece, before, after, action=_action(before, after), notes=piece.notes, content=content)
+
+
+_BY_HAND = {False: "Add the text in details.add by hand.", True: "Remove the text in details.add by hand."}
 
 
 def _refuse_loose_link(path: str) -> None:

@@ -25,6 +25,9 @@ EVENTS = {
 }
 """The name of each hook in each client."""
 
+FLAGS = (("-I",), ("-E", "-P"), ("-P",))
+"""Options of Python before ``-m agent_task_board``, the most careful first."""
+
 TIMEOUT_SECONDS = 10
 """The time that a client gives a hook."""
 INPUT_BYTES = 4_194_304
@@ -64,8 +67,18 @@ def is_ours(found: Any) -> bool:
     """Say whether we wrote a hook, with any options; ``found`` is the hook, not the group around it."""
     words = _words(found)
     before = words[: words.index("prime")] if "prime" in words else []
-    is_atb = [os.path.basename(word) for word in before] == ["atb"] or before[1:] == ["-m", "agent_task_board"]
-    return is_atb and words[len(before) + 1 : len(before) + 2] == ["--hook"] and words[-2:] == ["||", "true"]
+    return (
+        starts_atb(before) and words[len(before) + 1 : len(before) + 2] == ["--hook"] and words[-2:] == ["||", "true"]
+    )
+
+
+def starts_atb(words: list[Any]) -> bool:
+    """Say whether the words before a command of ours are those that `atb setup` writes, whatever the directory."""
+    if not all(isinstance(word, str) for word in words):
+        return False
+    if [os.path.basename(word) for word in words] == ["atb"]:
+        return True
+    return any(words[1:] == [*flags, "-m", "agent_task_board"] for flags in (*FLAGS, ()))
 
 
 def is_like_ours(found: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 
+from . import foreign
 from .files import Unfit
 
 TYPE_CHECKING = False
@@ -30,24 +31,18 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
-def shared(ours: Any, found: Any) -> Any:
-    """Return what is found without the keys that ours does not have: they may contain secrets of others."""
-    if not isinstance(ours, dict) or not isinstance(found, dict):
-        return found
-    return {key: shared(value, found[key]) for key, value in ours.items() if key in found}
-
-
 class Entry:
     """A member of an object (``key``), or an element of an array (no key), in the nested objects named by ``path``.
 
     ``is_ours`` says whether we wrote an existing value, at any time and with any options. ``merge`` takes our value and
-    an existing one of ours, and returns ours with the additions of others. ``is_like`` says whether an element does the
+    an existing one of ours, and returns ours with the additions of others; ``foreign`` takes the same and returns the
+    additions that are not known to be harmless, which are refused. ``is_like`` says whether an element does the
     same, but is not ours to change. With ``inner``, the elements are groups, and our element is in the array of that
     name: others may have added to the group. ``agent`` returns the agent that a value names. ``only_new``: the entry
     is written only into a file that we create.
     """
 
-    __slots__ = ("agent", "inner", "is_like", "is_ours", "key", "merge", "only_new", "path", "value")
+    __slots__ = ("agent", "foreign", "inner", "is_like", "is_ours", "key", "merge", "only_new", "path", "value")
 
     def __init__(
         self,
@@ -57,6 +52,7 @@ class Entry:
         is_ours: Callable[[Any], bool],
         *,
         merge: Callable[[Any, Any], Any] = lambda ours, _: ours,
+        foreign: Callable[[Any, Any], dict[str, Any]] = lambda _, __: {},
         is_like: Callable[[Any], bool] = lambda _: False,
         agent: Callable[[Any], str | None] = lambda _: None,
         inner: str | None = None,
@@ -67,6 +63,7 @@ class Entry:
         self.value = value
         self.is_ours = is_ours
         self.merge = merge
+        self.foreign = foreign
         self.is_like = is_like
         self.agent = agent
         self.inner = inner
@@ -80,6 +77,23 @@ class Entry:
     def merged(self, found: Any) -> Any:
         """Return the value that replaces an existing one of ours; in a group, it replaces one element."""
         return self.merge(self.core, found)
+
+    def refuse_foreign(self, found: Any, group: dict[str, Any] | None = None) -> None:
+        """Refuse an existing value of ours, and the group around it, to which others added what may be harmful.
+
+        Raises:
+            Unfit: they did; the message shows every such key and its value.
+        """
+        added = self.foreign(self.core, found)
+        if group is not None and self.inner is not None:
+            added |= foreign.of_group(group, self.inner)
+        if added:
+            what = f"the entry {self.key!r}" if self.key is not None else f"the {self.path[-1]} hook of `atb`"
+            raise Unfit(
+                f"has keys in {what} that `atb` did not write: {foreign.in_words(added)}",
+                hint="Look at them: they may run something else. Remove them, or the entry with --remove; then repeat.",
+                foreign=json.loads(json.dumps(added, default=str)),
+            )
 
     def put_notes(self, found: Any) -> Iterator[str]:
         """Yield warnings about a change of others that ``merged`` overwrites."""
@@ -116,7 +130,7 @@ class JsonEntries:
         _, text = _split(text)
         found: list[tuple[Entry, Any]] = []
         for entry in self.entries:
-            values = [shared(entry.core, _item(way).value) for way in _ours(text, entry)]
+            values = [_item(way).value for way in _ours(text, entry)]
             found += [(entry, value if entry.inner is None else {entry.inner: [value]}) for value in values]
             if entry.only_new and is_whole:
                 found.append((entry, entry.value))
@@ -299,11 +313,18 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
         raise Unfit(f"has {entry.key!r} twice in one object")
     if entry.key is not None and len(there) > len(ours):
         raise Unfit(f"has a {entry.key!r} that `atb` did not write")
-    if not ours and any(entry.is_like(_item(way).value) for way in there):
-        notes.append(
-            f"a {entry.path[-1]} hook that runs `atb` was changed by others; it is kept, and no second one is added"
+    like = [_item(way).value for way in there if entry.is_like(_item(way).value)]
+    if like:
+        raise Unfit(
+            f"has a {entry.path[-1]} hook that runs `atb` in a command that `atb` did not write: "
+            f"{foreign.in_words(like[0])}",
+            hint="Look at it: it may run something else. Remove it; then repeat.",
+            foreign=like[0],
         )
-        return text
+    for way in ours:
+        item = _item(way)
+        _refuse_doubled(text[item.value_start : item.end])
+        entry.refuse_foreign(item.value, way[-4].container.items[way[-3].place].value if entry.inner else None)
     if not ours:
         return _insert(text, container, len(steps), entry.key, entry.value)
     if any(same(_item(way).value, entry.merged(_item(way).value)) for way in ours):
@@ -313,6 +334,18 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
     base = _indentation_of(text, item.start)
     base = _unit(text) * (len(ours[0]) - 1) if base is None else base
     return text[: item.value_start] + _written(text, entry.merged(item.value), base) + text[item.end :]
+
+
+def _refuse_doubled(text: str) -> None:
+    """Refuse an entry in which a key occurs twice: which of the two counts, differs from client to client."""
+
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise Unfit("has a key twice in our entry", hint="Remove the entry; then repeat.")
+        return found
+
+    json.loads(text, object_pairs_hook=check)
 
 
 def _take(text: str, entry: Entry, notes: list[str]) -> str | None:
