@@ -17,19 +17,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from _operator import _compare_digest as compare_digest  # the function of hmac, without hmac's imports
-from _thread import RLock, get_ident
+from _thread import get_ident
 from time import monotonic, sleep
 from time import time as now
 
 from ..errors import Busy, Unusable, no_board
-from .turnstile import Turnstile, at_fork
+from .process import AFTER_FORK, OpenFile, process, refuse_missing_log, stat_or_none
+from .turnstile import Turnstile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import NoReturn, TypeVar
+
+    from .process import FileId
 
     T = TypeVar("T")
 
@@ -61,105 +63,6 @@ _ONE_NAME = (
     "Two names give one board two write-ahead logs, and changes are lost. Remove the other name "
     "(`find DIR -samefile` lists them); to copy a board, use `atb backup` and `atb restore`."
 )
-_AFTER_FORK = (
-    "Open the board in a program started by exec, use the spawn or forkserver start method of multiprocessing, "
-    "or fork before the first call on the board."
-)
-_LOG_DELETED = (
-    "Nothing of this call was saved. Stop every process that uses the board: the last one to close it saves what the "
-    "deleted log holds. Then run `atb doctor`."
-)
-
-FileId = tuple[int, int]
-"""Device and inode: identify a file whatever path leads to it."""
-
-
-class _Process:
-    """The files that this process has open, and those that it must leave alone because its parent had them open."""
-
-    def __init__(self) -> None:
-        self.id = os.getpid()
-        self.opening = RLock()
-        """Held while a file is opened, and during a fork, so that a child knows every connection that it inherits."""
-        self.open_files: set[OpenFile] = set()
-        self.inherited_ids: set[FileId] = set()
-        self._never_released: list[OpenFile] = []
-
-    def before_fork(self) -> None:
-        """Wait until no other thread is opening a file."""
-        self.opening.acquire()
-
-    def after_fork_in_parent(self) -> None:
-        """Continue."""
-        self.opening.release()
-
-    def after_fork_in_child(self) -> None:
-        """Give up every open file."""
-        self._inherit()
-        self.opening.release()
-
-    def notice_fork(self) -> None:
-        """Notice a fork that ran no hooks of Python, such as one by a C library."""
-        if os.getpid() != self.id:
-            self._inherit()
-
-    def _inherit(self) -> None:
-        self.id = os.getpid()
-        for file in self.open_files:
-            file.is_inherited, file.is_open = True, False
-            if file.file_id is not None:
-                self.inherited_ids.add(file.file_id)
-        self._never_released.extend(self.open_files)
-        self.open_files.clear()
-
-
-_process = _Process()
-at_fork(_process.before_fork, _process.after_fork_in_parent, _process.after_fork_in_child)
-
-
-class OpenFile:
-    """A connection and the file that it has open.
-
-    The SQL function is a method on purpose: SQLite then holds a reference that Python's garbage collector cannot see,
-    so a connection that is not closed explicitly is never finalized, not even when the interpreter ends. A forked
-    child relies on that. ``close`` drops the reference.
-    """
-
-    def __init__(self, file_id: FileId | None) -> None:
-        self.file_id = file_id
-        self.is_open = False
-        self.is_inherited = False
-        """Whether a parent process opened it; then it must be neither used nor closed."""
-        self.connection: Connection
-
-    def open(self, uri: str, timeout: float) -> None:
-        """Open a connection with the transactions, row type and SQL functions that this package expects."""
-        refuse_old_sqlite(SQLITE_VERSION)
-        with _process.opening:
-            self.connection = sqlite3.connect(
-                uri,
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,  # this package begins and ends every transaction
-                check_same_thread=False,  # each thread has its own; close() may be called from another one
-            )
-            _process.open_files.add(self)
-            self.connection.create_function("same_secret", 2, self._same_secret)
-        self.connection.row_factory = sqlite3.Row
-
-    def close(self) -> None:
-        """Close the connection, unless a parent process opened it."""
-        self.is_open = False
-        if self.is_inherited or not hasattr(self, "connection"):
-            return
-        try:
-            self.connection.close()
-        finally:
-            _process.open_files.discard(self)
-
-    def _same_secret(self, stored: str | None, given: str) -> bool:
-        """Compare two hashes in constant time."""
-        return stored is not None and compare_digest(stored, given)
 
 
 class Database:
@@ -282,14 +185,14 @@ class Database:
 
     def close(self) -> None:
         """Close every connection of this object that this process opened."""
-        _process.notice_fork()
+        process.notice_fork()
         for thread, session in list(self._sessions.items()):
             session.close()
             self._sessions.pop(thread, None)
 
     def leave_thread(self) -> None:
         """Close the connection of this thread, which is about to end."""
-        _process.notice_fork()
+        process.notice_fork()
         session = self._sessions.get(get_ident())
         if session is not None:
             session.close()
@@ -306,7 +209,7 @@ class Database:
             Unusable: the board cannot be opened, was open in a parent process, or has a second name and is written to.
             Busy: another process changes or locks the file until ``deadline``.
         """
-        _process.notice_fork()
+        process.notice_fork()
         thread = get_ident()
         session = self._sessions.get(thread)
         found = self.stat()
@@ -320,6 +223,8 @@ class Database:
             self.leave_thread()
             session = self._open(missing=missing, deadline=self.deadline() if deadline is None else deadline)
             self.is_missing = missing
+        else:
+            session.refuse_deleted_log()
         return session
 
     def _open(self, *, missing: bool, deadline: float) -> Session:
@@ -341,10 +246,14 @@ class Database:
         uri = f"file://{uri_path(self.path)}{parameters}"
         while True:
             file_id = self.file_id()
-            if file_id in _process.inherited_ids:
-                raise Unusable(f"{self.path} was already open when this process was forked", hint=_AFTER_FORK)
+            if file_id in process.inherited_ids:
+                raise Unusable(f"{self.path} was already open when this process was forked", hint=AFTER_FORK)
+            if seen is None and file_id is not None:
+                refuse_missing_log(self.resolved_path(), file_id, deadline)
             session = self._start(Session(self, file_id, is_read_only=is_read_only, seen=seen), uri, deadline)
             if self.file_id() == file_id:
+                if not session.is_momentary:
+                    session.open_log()
                 return session
             self.leave_thread()  # the file was replaced before or after it was opened
 
@@ -377,9 +286,7 @@ class Database:
         previous: _State | None = None
         while True:
             try:
-                session = self._open_session("?mode=ro", deadline, is_read_only=True)
-                session.connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-                return session
+                return self._open_session("?mode=ro", deadline, is_read_only=True)
             except BaseException as error:
                 is_open = get_ident() in self._sessions  # else it may not even be opened for reading
                 self.leave_thread()
@@ -405,7 +312,7 @@ class Database:
     def state(self) -> _State:
         """Return what shows whether another process has changed the file."""
         real = self.resolved_path()
-        files = [_stat_or_none(f"{real}{ending}") for ending in ("", "-wal", "-journal")]
+        files = [stat_or_none(f"{real}{ending}") for ending in ("", "-wal", "-journal")]
         return _State(*files)
 
     def resolved_path(self) -> str:
@@ -417,7 +324,7 @@ class Database:
         refuse_old_sqlite(SQLITE_VERSION)
         self.refuse_shared_file_system()
         try:
-            with _process.opening:  # closing the new file would drop the locks of another thread's connection to it
+            with process.opening:  # closing the new file would drop the locks of another thread's connection to it
                 if not os.path.isdir(self.directory):
                     os.makedirs(self.directory, mode=0o700, exist_ok=True)
                     _write_new(os.path.join(self.directory, ".gitignore"), b"*\n")
@@ -462,14 +369,12 @@ class Session:
         """Whether it takes no lock and does not see what others write: good for one transaction."""
         self.turnstile = Turnstile(database.directory)
         self._is_ready_to_write = False
-        self._log_path = ""
-        self._log_id: FileId | None = None
-        """The log that this connection writes to."""
         self._wait = 0.0
         """Seconds that SQLite waits for a lock."""
 
     def open(self, uri: str, timeout: float) -> None:
         """Open the connection; the caller closes the session if this fails."""
+        refuse_old_sqlite(SQLITE_VERSION)
         self._file.open(uri, timeout)
         connection = self.connection = self._file.connection
         self._wait = timeout
@@ -491,6 +396,22 @@ class Session:
         if not file.is_open:
             return False
         return self.is_absent or (found is not None and (found.st_dev, found.st_ino) == file.file_id)
+
+    def open_log(self) -> None:
+        """Read from the file, so that SQLite opens its log, and remember that log."""
+        self.connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        path = self.database.resolved_path()
+        if os.path.exists(f"{path}-wal") and os.path.exists(f"{path}-shm"):
+            self._file.use_log(path)
+
+    def refuse_deleted_log(self) -> None:
+        """Refuse a connection whose log was deleted.
+
+        Raises:
+            Unusable: a file of the log is not the one that this process uses.
+        """
+        if self._file.log is not None:
+            self._file.log.refuse_deleted()
 
     def has_changed(self) -> bool:
         """Return whether another process changed the file under a session that takes no lock."""
@@ -526,20 +447,22 @@ class Session:
             self._make_ready(deadline)
         connection.execute("BEGIN IMMEDIATE")
         self._bring_up_to_date()
-        if self._log_id is None and not self.is_absent:
-            self._log_path = f"{self.database.resolved_path()}-wal"
-            self._log_id = _id_of(self._log_path)
+        if self._file.log is None and not self.is_absent:
+            self._file.use_log(self.database.resolved_path())
 
     def commit(self) -> None:
         """Commit the write transaction, unless the commit would go into a log that was deleted.
 
         Raises:
-            Unusable: the file ``tasks.db-wal`` is not the one that SQLite has open; nothing was committed. SQLite never
-                removes or replaces it while a connection is open.
+            Unusable: a file of the log was deleted. Nothing was committed, or it was deleted during the commit.
         """
-        if self._log_path and (self._log_id is None or _id_of(self._log_path) != self._log_id):
-            raise Unusable(f"{self._log_path} was deleted while the board was in use", hint=_LOG_DELETED)
+        log = self._file.log
+        if log is None:
+            self.connection.execute("COMMIT")
+            return
+        log.refuse_deleted()
         self.connection.execute("COMMIT")
+        log.refuse_deleted("It is not certain that this call was saved.")
 
     def _make_ready(self, deadline: float) -> None:
         """Choose the durable settings, and switch a board in another journal mode to WAL.
@@ -692,7 +615,7 @@ class _Write:
         if error is None:
             try:
                 if session.is_inherited:  # the body of this transaction forked, and this is the child
-                    raise Unusable(f"{self._database.path}: this process was forked during a write", hint=_AFTER_FORK)
+                    raise Unusable(f"{self._database.path}: this process was forked during a write", hint=AFTER_FORK)
                 if session.is_absent and session.connection.total_changes > self._changes:
                     raise no_board(self._database.path)
                 session.commit()
@@ -736,20 +659,6 @@ def until_unchanged(read: Callable[[], T], seconds: float) -> T:
         except Busy:
             if monotonic() >= deadline:
                 raise
-
-
-def _id_of(path: str) -> FileId | None:
-    found = _stat_or_none(path)
-    return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _stat_or_none(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror}") from error
 
 
 def open_scratch() -> Connection:
