@@ -79,7 +79,7 @@ class NotPermitted(BoardError):
 
 
 class Busy(BoardError):
-    """The board stayed locked for the whole busy timeout; nothing was changed."""
+    """The board stayed locked for the whole busy timeout, or the file changed during a read; nothing was written."""
 
     code = "busy"
     exit_code = 7

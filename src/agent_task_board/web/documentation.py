@@ -30,9 +30,8 @@ the command line can, with the same guarantees: a single database statement deci
 callers and servers there are.
 
 ```sh
-B=http://{host}
-curl "$B/api/tasks?ready=true"
-curl "$B/api/claim" -H 'Content-Type: application/json' -d '{{"agent": "ada", "lease": "15m"}}'
+curl "http://{host}/api/tasks?ready=true"
+curl "http://{host}/api/claim" -H 'Content-Type: application/json' -d '{{"agent": "ada", "lease": "15m"}}'
 ```
 
 ## The agent loop
@@ -96,7 +95,7 @@ task, about a tenth of the characters. To get it, give `text/plain` a higher wei
 The grammar is in `docs/compact.md`.
 
 ```sh
-curl "$B/api/tasks?ready=true&budget=500" -H 'Accept: text/plain'
+curl "http://{host}/api/tasks?ready=true&budget=500" -H 'Accept: text/plain'
 ```
 """
 
@@ -142,7 +141,7 @@ def markdown(host: str = DEFAULT_HOST) -> str:
     lines += ["## Routes", ""]
     lines += [f"- [`{route.method} {_with_id(route.path)}`](#{anchor(route)}): {route.summary}" for route in ROUTES]
     for route in ROUTES:
-        lines += ["", *_section(route)]
+        lines += ["", *_section(route, host)]
     lines += ["", "## Limits", ""]
     lines += [
         f"`title` {inputs.TITLE} characters, `body` {inputs.BODY:,}; `note`, `comment`, `text`, `error`",
@@ -154,7 +153,7 @@ def markdown(host: str = DEFAULT_HOST) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(route: Route) -> Iterable[str]:
+def _section(route: Route, host: str) -> Iterable[str]:
     yield f"### {route.method} {_with_id(route.path)}"
     yield ""
     yield route.summary
@@ -177,7 +176,7 @@ def _section(route: Route) -> Iterable[str]:
         yield f"Errors: {', '.join(f'`{code}`' for code in ('invalid_input', *route.refusals))}."
     yield ""
     yield "```sh"
-    yield _example(route)
+    yield _example(route, host)
     yield "```"
 
 
@@ -187,13 +186,13 @@ def _type(schema: Schema) -> str:
     return " or ".join(kind for kind in kinds if kind != "null") if "enum" not in schema else "word"
 
 
-def _example(route: Route) -> str:
+def _example(route: Route, host: str) -> str:
     path = _with_id(route.path)
     if not route.writes:
         query = {"tasks": "?ready=true&limit=20", "stats": "?days=30", "events": "?after=0"}.get(route.answer, "")
-        return f'curl {"-N " if route.answer == "stream" else ""}"$B{path}{query}"'
+        return f'curl {"-N " if route.answer == "stream" else ""}"http://{host}{path}{query}"'
     method = "" if route.method == "POST" else f"-X {route.method} "
-    return f"curl {method}\"$B{path}\" -H 'Content-Type: application/json' -d '{route.example}'"
+    return f"curl {method}\"http://{host}{path}\" -H 'Content-Type: application/json' -d '{route.example}'"
 
 
 def _with_id(path: str) -> str:
