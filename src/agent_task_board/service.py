@@ -184,6 +184,20 @@ class Board(Claiming, Queries):
 
         return Held(self, grant)
 
+    def keep_output(self, task: str, token: str, output: str) -> None:
+        """Keep the end of what a command wrote with its attempt: the last 65,536 characters; it may be called again.
+
+        ``token`` is that of the live lease, or the one that ended the attempt.
+
+        Raises:
+            NotFound: no such task.
+            LeaseLost: the token is neither.
+        """
+        from .board.claiming import hash_of
+        from .board.output import keep_output
+
+        keep_output(self, task, hash_of(token), output)
+
     def wait(
         self, tasks: Sequence[str], statuses: Sequence[str] = (), *, every: bool = True, wait: str | float | None = None
     ) -> Waited:

@@ -160,7 +160,7 @@ class Claiming(Core):
             NotFound: no such task.
             LeaseLost: the token is wrong, expired or replaced.
         """
-        token_hash = _token_hash(token)
+        token_hash = hash_of(token)
         length = None if lease is None else lease_length(self, lease)
         if progress is not None:
             inputs.percentage(progress, "progress")
@@ -216,7 +216,7 @@ class Claiming(Core):
             NotFound: no such task.
             LeaseLost: the token is wrong, expired or replaced.
         """
-        token_hash = _token_hash(token)
+        token_hash = hash_of(token)
         stored = None if result is None else inputs.json_text(result, "result")
         files = inputs.json_text(inputs.artifacts(artifacts), "artifacts")
         note = inputs.note(note)
@@ -250,7 +250,7 @@ class Claiming(Core):
             NotFound: no such task.
             LeaseLost: the token is wrong, expired or replaced.
         """
-        token_hash = _token_hash(token)
+        token_hash = hash_of(token)
         error = inputs.text(error, "error", inputs.TEXT, required=True)
         inputs.boolean(no_retry, "no_retry")
         if no_retry and retry_in is not None:
@@ -289,7 +289,7 @@ class Claiming(Core):
             NotFound: no such task.
             LeaseLost: the token is wrong, expired or replaced.
         """
-        token_hash = _token_hash(token)
+        token_hash = hash_of(token)
         wait = None if after is None else instants.parse_length(after, field="after", high=WAIT_HIGH)
         note = inputs.note(note)
         with self.write() as tx:
@@ -315,7 +315,7 @@ class Claiming(Core):
             LeaseLost: the token is wrong, expired or replaced.
             InvalidInput: ``to`` is ``none``, or the agent that holds the task.
         """
-        token_hash = _token_hash(token)
+        token_hash = hash_of(token)
         to = inputs.agent_name(to, "to")
         note = inputs.note(note)
         with self.write() as tx:
@@ -607,5 +607,6 @@ def _update_last_seen(tx: Transaction, agent: str) -> None:
     tx.execute("UPDATE agent SET last_seen_at = ? WHERE name = ?", (tx.now, agent))
 
 
-def _token_hash(token: str) -> str:
+def hash_of(token: str) -> str:
+    """Return what is stored of a lease token that a caller gave."""
     return digest(inputs.line(token, "token", inputs.KEY))

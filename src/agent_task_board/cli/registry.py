@@ -10,6 +10,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
     "Wait": ("waiting", ("wait",)),
+    "Run": ("running", ("run",)),
     "Project": ("project", ("init", "where")),
     "Trust": ("trusting", ("trust",)),
     "In a terminal": ("terminal", ("watch", "completion")),
