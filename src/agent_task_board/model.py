@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         outcome: str | None
         returned: NotRequired[bool]
         """True if a person rejected the work of this attempt; its outcome stays ``completed``."""
+        output: NotRequired[str]
+        """The end of what its command wrote, if it was kept and asked for."""
         error: str | None
         note: str | None
         result: Any

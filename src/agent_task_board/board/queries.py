@@ -241,8 +241,10 @@ class Queries(Core):
                 page.hidden = _count(tx, found, [f"finished_at IS NOT NULL AND {kept}"])
             return page
 
-    def show(self, task: str) -> TaskDetails:
+    def show(self, task: str, *, output: bool = False) -> TaskDetails:
         """Return a task with its attempts, its dependencies in both directions and its comments.
+
+        With ``output``, an attempt has the end of what its command wrote, where that was kept.
 
         Raises:
             NotFound: no such task.
@@ -257,6 +259,13 @@ class Queries(Core):
                 {**_attempt(attempt), "returned": True} if attempt["number"] in rejected else _attempt(attempt)
                 for attempt in tx.execute("SELECT * FROM attempt WHERE task_seq = ? ORDER BY number", (seq,))
             ]
+            if output:
+                from .output import outputs
+
+                kept = outputs(tx, seq)
+                attempts = [
+                    {**one, "output": kept[one["number"]]} if one["number"] in kept else one for one in attempts
+                ]
             found: TaskDetails = {
                 "task": to_task(row, tx.now).to_dict(),
                 "attempts": attempts,

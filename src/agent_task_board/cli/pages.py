@@ -198,6 +198,9 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
             spare=("FENCE", "CLAIMED"),
             wrap=True,
         )
+    for attempt in data["attempts"]:
+        if attempt.get("output"):
+            lines += ["", f"output of attempt {attempt['number']}:", *quoted_lines(attempt["output"].rstrip())]
     for comment in data["comments"]:
         lines += [
             "",

@@ -158,13 +158,16 @@ def _page(call: Call, limit: int, names: Sequence[str] | None = None) -> TaskPag
 
 def _show_arguments(parser: Parser) -> None:
     parser.task()
+    parser.flag("--output", "include what the command of each attempt wrote (atb run keeps its end)")
     _budget_argument(parser)
 
 
 def _show(call: Call) -> Reply:
     if not call.is_compact:
         _refuse_budget(call)
-        return Reply(call.board.show(call.args.id), page="task", zone=_zone(call))
+        return Reply(call.board.show(call.args.id, output=call.args.output), page="task", zone=_zone(call))
+    if call.args.output:
+        raise InvalidInput("output: not available with `--format compact`", field="output")
     from ..text import compact
 
     found = call.board.show(call.args.id)

@@ -58,9 +58,9 @@ class Guardian:
         """Run the command and end all that belongs to it."""
         woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # `atb run` decides
-            signal.signal(ignored, signal.SIG_IGN)
+        # A handler that does nothing, since the command would inherit a signal that is ignored; `atb run` decides.
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _pass)
         os.set_blocking(0, False)
         if not self._take_lease():
             return
@@ -72,8 +72,8 @@ class Guardian:
             return
         self._say(f"started {self._process.pid}")
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (1, 2):  # the readers of the command's output see its end when nobody has it open
-            os.dup2(null, number)
+        for descriptor in (1, 2):  # the readers of the command's output see its end when nobody has it open
+            os.dup2(null, descriptor)
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
         poll.register(woken, select.POLLIN)
@@ -86,7 +86,8 @@ class Guardian:
             if self._seconds_left() <= self._margin and not self._reason:
                 self._reason = "lease"
             code = self._reap()
-        self._kill_at = min(self._kill_at, _now() + min(self._grace, max(0.0, self._seconds_left())))
+        # A little before the end of the lease: at that instant the task may already be somebody else's.
+        self._kill_at = min(self._kill_at, _now() + min(self._grace, max(0.0, self._seconds_left() - self._margin / 2)))
         code = self._end(code)
         self._say(f"ended {code} {self._reason or 'exit'}")
 
@@ -167,6 +168,10 @@ class Guardian:
             signalled.update(left)
             time.sleep(POLL)
             self._read_orders()
+
+
+def _pass(*_: object) -> None:
+    """Do nothing about a signal but wake up."""
 
 
 def _pipe() -> tuple[int, int]:

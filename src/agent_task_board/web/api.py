@@ -208,7 +208,7 @@ def list_tasks(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Return a task with its attempts, linked tasks and comments."""
     _wait_for_task(call)
-    found = call.board.show(call.id)
+    found = call.board.show(call.id, output=call.query.get("output", False))
     if not call.wants_text():
         return call.answer(found, headers=[_VARIES])
     return _plain(compact.details(found, call.board.attention(), tokens=call.query.get("budget")))

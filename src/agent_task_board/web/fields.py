@@ -154,6 +154,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
         _list_of({"enum": list(STATUSES)}),
         "with `wait`: wait for one of these statuses; default `done`, `review`, `failed` or `cancelled`",
     ),
+    "output": (_FLAG, "include what the command of each attempt wrote, where that was kept"),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to include; default 14"),
 }
 """Every query parameter."""

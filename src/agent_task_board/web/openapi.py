@@ -235,7 +235,7 @@ def _schemas() -> dict[str, Any]:
                 "note": _TEXT_OR_NULL,
                 "result": {},
             },
-            {"returned": {"const": True}},
+            {"returned": {"const": True}, "output": _TEXT},
         ),
         "Event": _object(
             {

@@ -166,7 +166,7 @@ ROUTES = (
         example='{"title": "Write the parser", "priority": 5, "tags": ["parser"]}',
     ),
     Route(
-        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="wait for budget",
+        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="wait for output budget",
         refusals="not_found busy",
         details="With `wait`, the response comes as soon as the task has one of the statuses `for`, or when the time\n"
         "is over: look at `status`.",

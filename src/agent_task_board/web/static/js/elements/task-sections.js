@@ -150,6 +150,9 @@ function attemptItem(attempt, task) {
       h("span", { class: "soft attempt-when" }, stamp(attempt.claimed_at, { relative: true }))),
     attempt.note && h("div", { class: "prose attempt-words" }, markdown(attempt.note)),
     attempt.error && h("p", { class: "attempt-words attempt-error", dir: "auto" }, attempt.error),
+    attempt.output && h("details", { class: "attempt-words" },
+      h("summary", {}, "Output"),
+      h("pre", { class: "problem-text", dir: "auto", tabIndex: 0, role: "region", "aria-label": `Output of attempt ${attempt.number}` }, attempt.output)),
     isOwn && h("details", { class: "attempt-words" }, h("summary", {}, "Result of this attempt"), result(attempt.result)));
 }
 
