@@ -365,3 +365,12 @@ CREATE TRIGGER event_is_never_changed BEFORE UPDATE ON event
 BEGIN
   SELECT raise(ABORT, 'events are append-only');
 END;
+
+CREATE TABLE attempt_output (  -- the end of what the command of an attempt wrote
+  task_seq INTEGER NOT NULL,
+  number   INTEGER NOT NULL,
+  text     TEXT NOT NULL,
+  PRIMARY KEY (task_seq, number),
+  FOREIGN KEY (task_seq, number) REFERENCES attempt (task_seq, number),
+  CONSTRAINT output_is_limited CHECK (length(text) BETWEEN 1 AND 65536)
+) STRICT, WITHOUT ROWID;

@@ -29,7 +29,7 @@ LAYERS = (
     {"board"},
     {"schedules", "hooks", "transfer", "upkeep", "text"},
     {"service"},
-    {"cli", "web", "mcp_server", "setup", "demo"},
+    {"cli", "web", "mcp_server", "setup", "demo", "run"},
     {"__init__", "__main__"},
 )
 """Lowest first. A module imports from lower layers and from its own folder; of the lowest layer also from beside it."""
