@@ -406,6 +406,47 @@ def test_daemon_that_outlives_its_parent_is_refused(tmp_path: Path) -> None:
     assert_sound(tmp_path / "data")
 
 
+def fork_often(directory: str) -> list[str]:
+    """Fork many times while other threads use a board; return what the children are answered, by any board."""
+    board = open_board(directory)
+    board.add("from the parent")
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        while not stop.is_set():
+            board.add("by a thread") if number % 2 else board.list_tasks()
+            with open_board(directory) as other:
+                other.list_tasks()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    found: set[str] = set()
+    try:
+        for number in range(25):
+            places = (directory, f"{directory}/none", f"{directory}/{number}")
+
+            def calls(places: tuple[str, ...] = places) -> list[str]:
+                signal.alarm(60)  # a child that hangs dies of it
+                first = [outcome(board.list_tasks), outcome(board.close)]
+                return [first[0], *(outcome(lambda: open_board(place).create()) for place in places)]  # noqa: B023
+
+            found.update(answers(calls))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    board.close()
+    return sorted(found)
+
+
+def test_child_forked_while_threads_use_a_board_is_refused_and_never_hangs(tmp_path: Path, stage: Stage) -> None:
+    found = stage.call(fork_often, str(tmp_path))
+    assert found
+    assert all(text.startswith("unusable: ") and "forked" in text for text in found), found
+    assert_sound(tmp_path)
+
+
 # Other ways to start a process
 
 

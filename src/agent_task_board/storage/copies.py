@@ -7,6 +7,7 @@ import sqlite3
 from ..errors import Unusable
 from . import db
 from .db import Connection, refuse, uri_path
+from .process import process
 
 FIRST_WITH_ID = 3
 """The first schema version in which a board has an id."""
@@ -16,6 +17,7 @@ STEPS = 1_000_000
 
 def open_copy(path: str) -> Connection:
     """Open an empty file that becomes a copy of a board."""
+    process.refuse_lost_threads(path)
     db.refuse_old_sqlite(db.SQLITE_VERSION)
     copy = sqlite3.connect(path, isolation_level=None)
     copy.execute("PRAGMA synchronous = OFF")  # the ZIP is what is synced to disk
@@ -31,6 +33,7 @@ def open_source(path: str) -> Connection:
 
 def open_untrusted(path: str) -> Connection:
     """Open a file of unknown origin for reading; until ``trust`` is called, a statement may take ``STEPS`` only."""
+    process.refuse_lost_threads(path)
     db.refuse_old_sqlite(db.SQLITE_VERSION)
     file = sqlite3.connect(f"file://{uri_path(path)}?mode=ro", uri=True, isolation_level=None)
     distrust(file)

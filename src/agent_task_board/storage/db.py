@@ -209,7 +209,7 @@ class Database:
             Unusable: the board cannot be opened, was open in a parent process, or has a second name and is written to.
             Busy: another process changes or locks the file until ``deadline``.
         """
-        process.notice_fork()
+        process.refuse_lost_threads(self.path)
         thread = get_ident()
         session = self._sessions.get(thread)
         found = self.stat()
@@ -663,6 +663,7 @@ def until_unchanged(read: Callable[[], T], seconds: float) -> T:
 
 def open_scratch() -> Connection:
     """Open an empty database in memory."""
+    process.refuse_lost_threads(":memory:")
     refuse_old_sqlite(SQLITE_VERSION)
     return sqlite3.connect(":memory:", isolation_level=None)
 

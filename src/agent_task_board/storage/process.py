@@ -17,7 +17,7 @@ import os
 import sqlite3
 import sys
 from _operator import _compare_digest as compare_digest  # the function of hmac, without hmac's imports
-from _thread import RLock
+from _thread import RLock, get_ident
 from time import monotonic, sleep
 
 from ..errors import Unusable
@@ -55,6 +55,8 @@ class _Process:
         self.logs: dict[FileId, LogFiles] = {}
         """The log that this process uses, by board file."""
         self.inherited_ids: set[FileId] = set()
+        self.lost_threads = False
+        """Whether another thread may have been inside SQLite at the fork: it holds locks in memory for ever."""
         self._never_released: list[OpenFile] = []
 
     def before_fork(self) -> None:
@@ -75,6 +77,16 @@ class _Process:
         if os.getpid() != self.id:
             self._inherit()
 
+    def refuse_lost_threads(self, path: str) -> None:
+        """Refuse to use SQLite where a call of it could wait for ever for a thread that the fork left behind.
+
+        Raises:
+            Unusable: another thread had a connection when this process was forked.
+        """
+        self.notice_fork()
+        if self.lost_threads:
+            raise Unusable(f"{path}: this process was forked while another thread used a board", hint=AFTER_FORK)
+
     def has_open(self, file_id: FileId) -> bool:
         """Return whether a connection of this process has a file open, also one that was given up."""
         return any(file.file_id == file_id for file in self.open_files)
@@ -87,6 +99,7 @@ class _Process:
     def _inherit(self) -> None:
         self.id = os.getpid()
         for file in self.open_files:
+            self.lost_threads |= file.thread != get_ident()
             file.is_inherited, file.is_open = True, False
             if file.file_id is not None:
                 self.inherited_ids.add(file.file_id)
@@ -145,6 +158,7 @@ class OpenFile:
 
     def __init__(self, file_id: FileId | None) -> None:
         self.file_id = file_id
+        self.thread = get_ident()
         self.is_open = False
         self.is_inherited = False
         """Whether a parent process opened it; then it must be neither used nor closed."""
