@@ -16,7 +16,8 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
-from agent_task_board import Board, instants
+from agent_task_board import instants
+from agent_task_board.board.core import Core
 from tests import showcase
 from tests.browsing import DESKTOP, PATIENCE, PHONE, chromium, expect
 from tests.serving import serving
@@ -128,6 +129,12 @@ def drawn_ids() -> Callable[[], str]:
     return lambda: str(ULID.from_bytes(MOMENT.to_bytes(6, "big") + chance.randbytes(10)))
 
 
+def sample_board(path: str) -> dict[str, str]:
+    """Create the board of the pictures, the same one every time; return the ids of its typical tasks."""
+    with patch.object(instants, "now", lambda: MOMENT), patch.object(Core, "new_id", staticmethod(drawn_ids())):
+        return showcase.make(path)
+
+
 def main() -> None:
     """Make every picture.
 
@@ -139,8 +146,7 @@ def main() -> None:
     folder = parser.parse_args().folder
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as data:
-        with patch.object(instants, "now", lambda: MOMENT), patch.object(Board, "_new_id", staticmethod(drawn_ids())):
-            ids = showcase.make(f"{data}/board")
+        ids = sample_board(f"{data}/board")
         with serving(f"{data}/board", clock=lambda: MOMENT) as server, chromium() as browser:
             for picture in pictures(ids):
                 path = os.path.join(folder, f"{picture.name}.png")

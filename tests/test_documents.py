@@ -397,3 +397,12 @@ def test_note_of_a_reassign_is_told_to_the_first_agent_that_claims_the_task(boar
     receipt = board.claim("ada")
     assert receipt is not None
     assert left(receipt) == [("reassigned", "maria", "look at the old branch")]
+
+
+def test_board_of_the_pictures_is_the_same_one_every_time(tmp_path: Path) -> None:
+    from tests import screenshots  # imports the browser's library
+
+    first, second = (screenshots.sample_board(str(tmp_path / name)) for name in ("first", "second"))
+    assert first == second
+    pictures = {f"{picture.name}.png" for picture in screenshots.pictures(first)}
+    assert pictures == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
