@@ -458,3 +458,4 @@ def test_full_standard_output_is_unusable_without_a_traceback(tmp_path: Path) ->
             )
         assert ran.returncode == 8
         assert b"Traceback" not in ran.stderr
+        assert b"standard output cannot be written" in ran.stderr

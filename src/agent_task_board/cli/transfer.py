@@ -78,6 +78,7 @@ def _export_to_standard_output(call: Call, form: str) -> Reply:
         output.discard()
     except OSError as error:
         output.discard()
+        sys.stderr.write(f"standard output cannot be written: {error.strerror}; the output is incomplete\n")
         raise Unusable(
             f"standard output cannot be written: {error.strerror}",
             hint="The output is incomplete. Free some space, or write to a file with --output.",
