@@ -374,3 +374,15 @@ CREATE TABLE attempt_output (  -- the end of what the command of an attempt wrot
   FOREIGN KEY (task_seq, number) REFERENCES attempt (task_seq, number),
   CONSTRAINT output_is_limited CHECK (length(text) BETWEEN 1 AND 65536)
 ) STRICT, WITHOUT ROWID;
+
+-- Tasks that an agent has released: until then, its own claims take their equals first. Rows are removed once that passed.
+CREATE TABLE released (
+  agent    TEXT NOT NULL,
+  task_seq INTEGER NOT NULL REFERENCES task (seq),
+  until    TEXT NOT NULL,
+  PRIMARY KEY (task_seq, agent)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX released_until ON released (agent, until);
+
+CREATE INDEX released_age ON released (until);

@@ -97,6 +97,8 @@ class Task(Brief):
     history: list[Attempt] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     note_left: str | None = None
+    released: dict[str, int] = field(default_factory=dict)
+    """Agents that have released it lately, and until when that counts."""
 
     def __repr__(self) -> str:
         return f"<task {self.place} {self.status}>"
@@ -281,7 +283,10 @@ class Model:
         return answer
 
     def _best(self, agent: str, queues: Sequence[str], tags: Sequence[str]) -> Task | None:
-        """Return the ready task of largest priority, the oldest of those, over all the queues."""
+        """Return the ready task of largest priority, the oldest of those, over all the queues.
+
+        What the agent has released lately comes after its equals, the one released first before the others.
+        """
         candidates = [
             task
             for task in self.tasks
@@ -289,7 +294,19 @@ class Model:
             and (not queues or task.queue in queues)
             and set(tags) <= set(task.tags)
         ]
-        return min(candidates, key=lambda task: (-task.priority, task.place), default=None)
+
+        def rank(task: Task) -> tuple[int, int, int]:
+            until = task.released.get(agent, 0)
+            return -task.priority, until if until > self.now else 0, task.place
+
+        return min(candidates, key=rank, default=None)
+
+    def _forget_releases(self, agent: str | None = None) -> None:
+        """Forget releases whose time has passed, of one agent or of all."""
+        for task in self.tasks:
+            task.released = {
+                name: until for name, until in task.released.items() if until > self.now or agent not in (None, name)
+            }
 
     def _against_claim(self, task: Task, agent: str) -> dict[str, bool]:
         return {
@@ -394,6 +411,10 @@ class Model:
         task = held.task
         if after is not None:
             task.not_before = self.now + after * SECOND
+        if not after:
+            assert task.claimed_by is not None
+            self._forget_releases(task.claimed_by)
+            task.released[task.claimed_by] = self.now + 30 * SECOND
         self._ended_by_holder(held, "released", note=note)
         task.attempts -= 1
         self._requeue(task)
@@ -463,6 +484,7 @@ class Model:
     # What time brings
 
     def tick(self) -> int:
+        self._forget_releases()
         return self._expire_the_dead()
 
     def _expire_the_dead(self) -> int:
@@ -702,7 +724,11 @@ class Model:
 
     def edges(self) -> list[int]:
         """Return the instants at which something changes by time alone."""
-        ends = [at for task in self.tasks for at in (task.lease_expires_at, task.not_before, task.due_at)]
+        ends = [
+            at
+            for task in self.tasks
+            for at in (task.lease_expires_at, task.not_before, task.due_at, *task.released.values())
+        ]
         return [at for at in ends if at is not None] + [request.at + DAY for request in self.requests.values()]
 
 

@@ -716,3 +716,80 @@ def test_board_errors_know_their_exit_code_and_status(board: Board) -> None:
         board.resume(bring_to(board, "queued").id, "ada")
     assert (caught.value.exit_code, caught.value.http_status) == (4, 409)
     assert set(caught.value.to_dict()) == {"code", "message", "hint", "details"}
+
+
+# What the agent itself released
+
+
+def claimed_titles(board: Board, agent: str, count: int, **options: Any) -> list[str | None]:
+    """Claim and release again and again; return what was claimed."""
+    titles: list[str | None] = []
+    for _ in range(count):
+        receipt = board.claim(agent, **options)
+        titles.append(None if receipt is None else receipt.task.title)
+        if receipt is not None:
+            board.release(receipt.task.id, lease_of(receipt).token)
+    return titles
+
+
+def test_released_task_goes_behind_its_equals_for_the_agent_that_released_it(board: Board) -> None:
+    board.add("A")
+    board.add("B")
+    held = hold(board, "bob")
+    board.release(held.id, held.token)
+    first, second = hold(board, "bob"), hold(board, "bob")
+    assert (first.task.title, second.task.title) == ("B", "A")
+    assert board.claim("bob") is None
+
+
+def test_agent_that_releases_everything_takes_its_equals_in_turn(board: Board, clock: Clock) -> None:
+    for title in "ABC":
+        board.add(title)
+    assert claimed_titles(board, "bob", 3) == ["A", "B", "C"]
+    clock.advance(seconds=1)
+    assert claimed_titles(board, "bob", 4) == ["A", "B", "C", "A"]
+
+
+def test_order_of_other_agents_does_not_change(board: Board) -> None:
+    board.add("A")
+    board.add("B")
+    assert claimed_titles(board, "bob", 1) == ["A"]
+    assert hold(board, "ada").task.title == "A"
+
+
+def test_released_task_comes_back_if_it_is_the_only_one_or_the_best(board: Board) -> None:
+    board.add("A", priority=1)
+    board.add("B")
+    assert claimed_titles(board, "bob", 3) == ["A", "A", "A"]
+
+
+def test_released_task_is_in_front_again_after_the_first_wait(board: Board, clock: Clock) -> None:
+    board.add("A")
+    board.add("B")
+    assert claimed_titles(board, "bob", 1) == ["A"]
+    clock.advance(seconds=30)
+    assert hold(board, "bob").task.title == "A"
+
+
+@pytest.mark.parametrize("options", [{"queues": ["docs", "default"]}, {"tags": ["x"]}, {"queues": ["docs"]}])
+def test_equals_of_a_released_task_are_those_that_the_claim_asks_for(board: Board, options: dict[str, Any]) -> None:
+    board.add("other queue", queue="web", tags=["y"])
+    board.add("A", queue="docs", tags=["x"])
+    board.add("for somebody", queue="docs", tags=["x"], assignee="ada")
+    board.add("B", queue="docs", tags=["x"], assignee="bob")
+    assert claimed_titles(board, "bob", 3, **options) == ["A", "B", "A"]
+
+
+def test_claim_of_a_named_task_is_not_kept_from_it(board: Board) -> None:
+    task = board.add("A").task.id
+    board.add("B")
+    assert claimed_titles(board, "bob", 1) == ["A"]
+    assert hold(board, "bob", task=task).task.title == "A"
+
+
+def test_tick_forgets_releases_of_long_ago(board: Board, clock: Clock) -> None:
+    board.add("A")
+    assert claimed_titles(board, "bob", 1) == ["A"]
+    clock.advance(seconds=30)
+    board.tick()
+    assert everything(board)["released"] == []

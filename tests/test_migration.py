@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
-MADE_LATER = {"schedule", "outbox", "attempt_output"}
+MADE_LATER = {"schedule", "outbox", "attempt_output", "released"}
 ADDED_LATER = {"archived_at", "board_id", "imported", "stuck"}
 """Columns of tables that the first schema had."""
 

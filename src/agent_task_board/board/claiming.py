@@ -11,7 +11,7 @@ from ..settings import LEASE_HIGH, LEASE_LOW, WAIT_HIGH
 from .core import Core, request_digest
 from .expiry import END_LEASE, TO_QUEUE, sweep, to_queue_unless
 from .history import changes, digest
-from .predicates import HAS_TAGS, HELD, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, in_queues
+from .predicates import HAS_RELEASES, HAS_TAGS, HELD, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, in_queues
 from .refusals import actual, lease_lost, obstacle, shown, status_conflict, version_conflict
 from .rows import COLUMNS, EVENT_COLUMNS, to_event, to_task
 
@@ -283,7 +283,8 @@ class Claiming(Core):
     ) -> Receipt:
         """Return a task to its queue; the attempt does not count.
 
-        For the time ``after`` (seconds or a duration) it cannot be claimed.
+        For the time ``after`` (seconds or a duration) it cannot be claimed. Without it, this agent's claims take other
+        tasks of the same priority first, for as long as the first wait after a failure.
 
         Raises:
             NotFound: no such task.
@@ -293,8 +294,9 @@ class Claiming(Core):
         wait = None if after is None else instants.parse_length(after, field="after", high=WAIT_HIGH)
         note = inputs.note(note)
         with self.write() as tx:
-            return _end(
-                tx, task, token_hash, "released",
+            before = tx.find(task)
+            receipt = _end(
+                tx, before, token_hash, "released",
                 f"""
                 {TO_QUEUE}, attempts = attempts - 1,
                 not_before = iif(:wait IS NULL, not_before, :not_before),
@@ -302,6 +304,11 @@ class Claiming(Core):
                 {"wait": wait, "not_before": _instant_after(tx, wait or 0)},
                 actor, note=note, asked={"after": wait},
             )  # fmt: skip
+            if not (wait or receipt.replayed):
+                from .releases import remember
+
+                remember(tx, before, self.settings.backoff_base)
+            return receipt
 
     def handoff(
         self, task: str, token: str, to: str, *, note: str | None = None, actor: Actor | None = None
@@ -382,27 +389,47 @@ def _claim_best(
         within += f" AND {HAS_TAGS}"
         values["tags"] = inputs.json_text(list(tags), "tags")
     sweep(tx, first=f"{IS_CLAIMABLE_BY} AND {within}", values=values)
-    return grant(core, tx, best_ready(queues, HAS_TAGS if tags else "1"), values, length, by)
+    tagged = HAS_TAGS if tags else "1"
+    claimed = grant(core, tx, f"{best_ready(queues, tagged)} AND NOT EXISTS ({HAS_RELEASES})", values, length, by)
+    if claimed is None and tx.execute(HAS_RELEASES, {"agent": agent, "now": tx.now}).fetchone():
+        from .releases import best_in_turn
+
+        heads = _heads(queues)
+        seq = best_in_turn(tx, _best(heads, tagged), heads, tagged, values)
+        return None if seq is None else grant(core, tx, "seq = :seq", {**values, "seq": seq}, length, by)
+    return claimed
 
 
 def best_ready(queues: Sequence[str], tagged: str) -> str:
-    """Return SQL that selects the best ready task of some queues.
+    """Return SQL that is true for the best ready task of some queues."""
+    return f"seq = (SELECT seq FROM ({_best(_heads(queues), tagged)}))"
+
+
+def _heads(queues: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of an index of ready tasks and a condition, each of which selects tasks in the order of a claim.
 
     Each combination of queue and assignee reads the first row of an index, so that tasks of other agents and of other
     queues cost nothing.
     """
-    heads: list[str] = []
-    for queued in [f"queue = :queue{number}" for number in range(len(queues))] or ["1"]:
-        index = "task_ready_in_queue" if queues else "task_ready"
-        heads.extend(
-            f"""
-            SELECT * FROM (
-                SELECT seq, priority FROM task INDEXED BY {index}
-                 WHERE {IS_PROMOTED} AND {IS_DUE} AND {assigned} AND {queued} AND {tagged}
-                 ORDER BY priority DESC, seq LIMIT 1)"""
-            for assigned in ("assignee IS NULL", "assignee = :agent")
-        )
-    return f"seq = (SELECT seq FROM ({' UNION ALL '.join(heads)}) ORDER BY priority DESC, seq LIMIT 1)"
+    index = "task_ready_in_queue" if queues else "task_ready"
+    return [
+        (index, f"{assigned} AND {queued}")
+        for queued in [f"queue = :queue{number}" for number in range(len(queues))] or ["1"]
+        for assigned in ("assignee IS NULL", "assignee = :agent")
+    ]
+
+
+def _best(heads: Sequence[tuple[str, str]], tagged: str) -> str:
+    """Return SQL that selects the best ready task: its sequence number and priority."""
+    first = " UNION ALL ".join(
+        f"""
+        SELECT * FROM (
+            SELECT seq, priority FROM task INDEXED BY {index}
+             WHERE {IS_PROMOTED} AND {IS_DUE} AND {condition} AND {tagged}
+             ORDER BY priority DESC, seq LIMIT 1)"""
+        for index, condition in heads
+    )
+    return f"SELECT seq, priority FROM ({first}) ORDER BY priority DESC, seq LIMIT 1"
 
 
 def grant(

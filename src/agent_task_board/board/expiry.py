@@ -96,6 +96,7 @@ def expire_all(core: Core, warnings: list[str] | None = None) -> int:
     while True:
         with core.write() as tx:
             expired, promoted = sweep(tx)
+            tx.execute("DELETE FROM released WHERE until <= ?", (tx.now,))
         if warnings is not None:
             warnings += tx.warnings
         total += expired

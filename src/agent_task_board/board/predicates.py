@@ -50,6 +50,11 @@ HAS_TAGS = """NOT EXISTS (
      WHERE wanted.value NOT IN (SELECT value FROM json_each(task.tags)))"""
 """The task has every tag of the JSON array ``:tags``."""
 
+IS_RELEASE_LIVE = "agent = :agent AND until > :now"
+"""A row of ``released``: the agent has released the task lately."""
+HAS_RELEASES = f"SELECT 1 FROM released INDEXED BY released_until WHERE {IS_RELEASE_LIVE} LIMIT 1"
+"""SQL: whether an agent has released a task lately."""
+
 ANYTHING_DUE = f"""
     SELECT EXISTS (SELECT 1 FROM task INDEXED BY task_leased WHERE {IS_EXPIRED})
         OR EXISTS (SELECT 1 FROM task INDEXED BY task_delayed WHERE {IS_WAITING} AND not_before <= :now)"""
