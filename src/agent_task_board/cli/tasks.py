@@ -120,8 +120,7 @@ def _lines(call: Call) -> str | None:
         raise InvalidInput("title: pass a title or --lines, not both", field="title")
     for name in ("claim", "lease", "dedupe_key", "request_id"):
         if getattr(args, name):
-            option = name.replace("_", "-")
-            raise InvalidInput(f"{name}: --{option} goes with one task, not with several lines", field=name)
+            raise InvalidInput(f"{name}: not available with several lines", field=name)
     return call.read_text(file, "lines")
 
 

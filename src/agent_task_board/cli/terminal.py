@@ -38,11 +38,11 @@ COMMANDS = {
         _watch,
         no_arguments,
         "Show the board live in the terminal: what needs you, what is in progress, what is ready.",
-        "Draws the board anew whenever it changes, also when a lease expires, a delay ends or a deadline\n"
-        "passes. `q` or Ctrl-C quits. If standard output is no terminal, or with --json, it prints one line\n"
-        "of JSON now and one for each change: {at, revision, counts, blocked, stuck, delayed,\n"
-        "in_progress, ready}. `needs_you` has the groups review, expired, overdue and failed; each group is\n"
-        "{count, tasks}, with at most 100 tasks. Holds no lock and no transaction while it waits.",
+        "Redraws the board whenever it changes, also when a lease expires, a delay ends or a deadline\n"
+        "passes. `q` or Ctrl-C quits. If standard output is not a terminal, or with --json, it prints one line\n"
+        "of JSON now and one for each change: {at, revision, counts, blocked, stuck, delayed, needs_you,\n"
+        "in_progress, ready}. `needs_you` has the groups review, expired, stuck, overdue and failed; each group\n"
+        "is {count, tasks}, with at most 100 tasks. Holds no lock and no transaction while it waits.",
         ("atb watch", "atb watch --json"),
         reads=True,
     ),

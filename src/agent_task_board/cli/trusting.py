@@ -108,13 +108,13 @@ COMMANDS = {
         _trust,
         _arguments,
         "Make the hooks and server settings of a file that was found count.",
-        "Settings that were found rather than named count only partly: [hooks] and [serve], which run programs\n"
-        "and open ports, need this decision, and so does all that an atb.toml settles for a board outside of\n"
-        "its project. It shows them and asks (at a terminal; --yes does not ask), and records the path and the\n"
-        "SHA-256 of the file in your state directory. A changed file asks again. `data` is {file, sha256, hooks,\n"
-        "serve, settings, trusted}. With DIR, it trusts a directory of another user, such as a mount, for as\n"
-        "long as its owner and its write permissions stay: {directory, owner, others_write, trusted}. For people\n"
-        "only.",
+        "In a file that was found rather than named, some settings have no effect until you trust the file:\n"
+        "[hooks] and [serve], which run programs and open ports, and everything that an atb.toml sets for a\n"
+        "board outside of its project. It shows them and asks (at a terminal; --yes does not ask), and records\n"
+        "the path and the SHA-256 of the file in your state directory. A changed file must be trusted again.\n"
+        "`data` is {file, sha256, hooks, serve, settings, trusted}. With DIR, it trusts a directory of another\n"
+        "user, such as a mount, for as long as its owner and its write permissions stay: {directory, owner,\n"
+        "others_write, trusted}. For people only.",
         ("atb trust", "atb trust --yes", "atb trust /srv/board", "atb trust --list", "atb trust --remove ./atb.toml"),
         needs_board=False,
     ),
