@@ -516,7 +516,8 @@ ON_LINUX = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="n
 @ON_LINUX
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     small, large = memory_of_a_round(tmp_path, 200), memory_of_a_round(tmp_path, 4_000)
-    assert large < small + 12 * 1024  # the file alone is 5 MB, and its objects are ten times that
+    # The file alone is 5 MB, and its objects are ten times that; 6 MB more of the board may be kept for the copying.
+    assert large < small + 18 * 1024
 
 
 LARGE_ROWS = """

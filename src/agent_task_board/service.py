@@ -712,6 +712,7 @@ class Board(Claiming, Queries):
         dry_run: bool = False,
         actor: Actor | None = None,
         progress: Callable[[int], object] | None = None,
+        before_lock: Callable[[int, float], object] | None = None,
     ) -> Imported:
         """Import tasks with their attempts, events and comments from a file opened for bytes; all of it or nothing.
 
@@ -724,8 +725,13 @@ class Board(Claiming, Queries):
         depend on it then depend on that other task. Claimed and running tasks are imported as queued. ``dry_run``
         checks everything and writes nothing. ``progress`` is called repeatedly with the number of elements read.
 
+        The file is compared with the board before the write lock is taken, and copied under it. Before that,
+        ``before_lock`` is called with the number of rows and about how many seconds the lock will be held, if there are
+        more than 50,000 rows.
+
         Raises:
             InvalidInput: a malformed element (its place and field are named), an unknown dependency, or a cycle.
+            Busy: another process holds the write lock, or kept adding tasks that the file also has.
         """
         from .transfer.importing import import_tasks
 
@@ -736,6 +742,7 @@ class Board(Claiming, Queries):
             file_format=file_format,
             dry_run=dry_run,
             progress=progress,
+            before_lock=before_lock,
             read_schedule=_read_schedule,
         )
 

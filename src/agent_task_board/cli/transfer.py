@@ -148,9 +148,25 @@ def _import(call: Call) -> Reply:
     with _opened(call, call.args.file) as file, _progress(call, "elements") as progress:
         form = call.args.format or _guessed(file, call.args.file)
         done = call.board.import_tasks(
-            file, file_format=form, dry_run=call.args.dry_run, actor=call.actor(), progress=progress
+            file,
+            file_format=form,
+            dry_run=call.args.dry_run,
+            actor=call.actor(),
+            progress=progress,
+            before_lock=None if call.args.quiet else lambda rows, seconds: _announce(call, rows, seconds),
         )
     return Reply(done.to_dict(), warnings=done.warnings)
+
+
+def _announce(call: Call, rows: int, seconds: float) -> None:
+    """Say on standard error how long an import is going to hold the write lock."""
+    if sys.stderr is None:
+        return
+    wait = call.board.settings.busy_timeout / 1_000
+    others = "other writers wait" if seconds < wait else f"other writers wait for up to {wait:,.0f} s, then get `busy`"
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"import: {rows:,} rows, the board is locked for about {max(1, seconds):,.0f} s; {others}\n")
+        sys.stderr.flush()
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from .. import inputs
 from ..board import dependencies, stuck
-from ..errors import Unusable
+from ..errors import Busy, Unusable
+from ..storage.bulk import bulk
 from .merging import Merger
 from .records import RecordStager
 from .staging import Staging
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from .records import ScheduleChecker
 
     Progress = Callable[[int], object] | None
+    Notice = Callable[[int, float], object] | None
 
 FORMATS = ("json", "csv", "beads", "github")
 PROGRESS_INTERVAL = 1_000
 """Elements between two calls of ``progress``."""
+LARGE = 50_000
+"""Rows from which an import says how long it holds the write lock."""
+CHECKS = 5
+"""How often a file is compared with the board, if the board changes meanwhile in what matters, before it gives up."""
 
 
 class Imported:
@@ -54,6 +60,7 @@ def import_tasks(
     file_format: str,
     dry_run: bool,
     progress: Progress,
+    before_lock: Notice,
     read_schedule: ScheduleChecker,
 ) -> Imported:
     """Import as ``Board.import_tasks`` documents; ``read_schedule`` checks a schedule of the file."""
@@ -64,27 +71,28 @@ def import_tasks(
     if not dry_run and core.database.session().is_momentary:
         core.create()  # refused: the directory cannot be written
     staging = Staging(core.database)
-    said: list[str] = []
+    said: list[str] | None = None
     try:
         with staging:
             skipped, warnings = _stage(core, caller, staging, source, file_format, progress, read_schedule)
         merger = Merger(staging)
-        if dry_run or staging.is_separate or staging.may_have_cycle:
-            # Find out without a lock what would be refused, and before a board is created.
-            # The end of the read transaction rolls back what the check wrote to the staging tables.
+        for _ in range(1 if dry_run else CHECKS):
+            # Without the write lock, and before a board is created: a refused import changes nothing and delays nobody.
             with staging.board.read() as connection:
                 staging.move_to(connection)
                 outcome.imported, outcome.skipped = merger.check(connection, core.new_id)
-        if not dry_run:
-            staging.move_to(core.database.session(to_write=True).connection)
-            with core.write(caller) as tx:
-                outcome.imported, outcome.skipped = merger.check(tx.connection, core.new_id)
-                latest = tx.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
-                merger.copy(tx)
-                about_stuck = stuck.imported(tx)
-                if not staging.has_histories:  # an export of ours has its dependencies as they were
-                    said = [*dependencies.of_new_tasks(tx, latest), *about_stuck]
-        outcome.warnings = [*warnings, *merger.warnings, *said]
+                staging.keep(connection)
+            if dry_run:
+                break
+            said = _copy(core, caller, staging, merger, before_lock)
+            if said is not None:
+                break
+        else:
+            raise Busy(
+                "the board kept changing in what the file is compared with; nothing was imported",
+                hint="Import again while nobody adds the same tasks.",
+            )
+        outcome.warnings = [*warnings, *merger.warnings, *(said or [])]
         outcome.skipped += skipped
     except MemoryError:
         raise Unusable(
@@ -94,6 +102,25 @@ def import_tasks(
     finally:
         staging.close()
     return outcome
+
+
+def _copy(core: Core, caller: Actor, staging: Staging, merger: Merger, before_lock: Notice) -> list[str] | None:
+    """Copy the staged tasks to the board, under the write lock; return warnings.
+
+    ``None``: the board has changed in what the check relied on, and nothing was copied.
+    """
+    staging.move_to(core.database.session(to_write=True).connection)
+    if before_lock is not None and merger.rows > LARGE:
+        before_lock(merger.rows, merger.seconds)
+    with bulk(core.database), core.write(caller) as tx:
+        if not merger.is_current(tx.connection):
+            return None
+        latest = tx.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
+        merger.copy(tx)
+        about_stuck = stuck.imported(tx)
+        if staging.has_histories:  # an export of ours has its dependencies as they were
+            return []
+        return [*dependencies.of_new_tasks(tx, latest), *about_stuck]
 
 
 def _stage(

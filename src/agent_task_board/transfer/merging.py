@@ -1,7 +1,8 @@
 """Compare staged tasks with the board, and copy them to it.
 
-``Merger.check`` decides what is skipped and what each task depends on; ``Merger.copy`` copies the rest. The write lock
-is held only during these two.
+``Merger.check`` decides what is skipped and what each task depends on. It takes time that grows with the file, so it
+runs without the write lock. Under the lock ``Merger.is_current`` asks whether the board has changed since in what the
+check relied on, and ``Merger.copy`` copies.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ class Merger:
 
     def __init__(self, staging: Staging) -> None:
         self._may_have_cycle = staging.may_have_cycle
+        self._seen = 0
+        """The newest event of the board that the latest check saw."""
+        self._changed: set[int] = set()
+        """The tasks that any check has decided to import differently from the file."""
+        self._rows: tuple[int, int, int, int] = (0, 0, 0, 0)
         self.warnings: list[str] = []
         """The differences from the file that the latest check found."""
 
@@ -45,32 +51,76 @@ class Merger:
             InvalidInput: an unknown dependency, or a dependency cycle.
         """
         self.warnings = []
+        for statement in _FORGET:  # what an earlier check decided
+            connection.execute(statement)
+        self._seen = connection.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
         connection.execute(
             "UPDATE staged_agent SET name = coalesce((SELECT name FROM agent WHERE key = staged_agent.key), written)"
         )
         _skip_existing(connection, new_id)
         _skip_repeated(connection)
-        base = connection.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
         connection.execute(
             """
-            UPDATE staged_key SET seq = :base + numbered.number
+            UPDATE staged_key SET number = numbered.number
               FROM (SELECT position, row_number() OVER (ORDER BY position) AS number FROM staged_key WHERE skipped = 0)
                    AS numbered
              WHERE numbered.position = staged_key.position
-            """,
-            {"base": base},
+            """
         )
         redirected = self._redirect(connection)
-        changed = redirected | self._resolve(connection)
+        self._changed |= redirected | self._resolve(connection)
         # The file's own dependencies were searched for a cycle before; only a redirected one can add another.
         if self._may_have_cycle or redirected:
-            _refuse_cycle(connection, base)
+            _refuse_cycle(connection)
         self._skip_schedules(connection)
-        _update_imported_events(connection, changed)
-        imported, total = connection.execute(
-            "SELECT coalesce(sum(skipped = 0), 0), count(*) FROM staged_key"
+        _update_imported_events(connection, self._changed)
+        for statement in _PREPARE:
+            connection.execute(statement)
+        imported, total, *rows = connection.execute(
+            """
+            SELECT coalesce(sum(skipped = 0), 0), count(*),
+                   (SELECT count(*) FROM staged_dependency), (SELECT count(*) FROM staged_attempt),
+                   (SELECT count(*) FROM staged_event_of)
+              FROM staged_key
+            """
         ).fetchone()
+        self._rows = (imported, *rows)
         return imported, total - imported
+
+    @property
+    def rows(self) -> int:
+        """About how many rows ``copy`` writes."""
+        tasks, *others = self._rows
+        return 2 * tasks + sum(others)  # with one event for each task
+
+    @property
+    def seconds(self) -> float:
+        """About how long ``copy`` takes."""
+        return sum(count * cost for count, cost in zip(self._rows, _COSTS, strict=True)) / 1_000_000
+
+    def is_current(self, connection: db.Connection) -> bool:
+        """Say whether the latest check would decide the same on the board as it is now.
+
+        Takes time that grows with what has changed on the board since, and with the agents and schedules in the file.
+        """
+        found = connection.execute(
+            """
+            SELECT EXISTS (
+                   SELECT 1 FROM (SELECT DISTINCT task_seq FROM event WHERE seq > :seen) JOIN task ON seq = task_seq
+                    WHERE EXISTS (SELECT 1 FROM staged_key WHERE id = task.id)
+                       OR EXISTS (SELECT 1 FROM staged_key
+                                   WHERE dedupe_key = task.dedupe_key AND dedupe_key IS NOT NULL)
+                       OR EXISTS (SELECT 1 FROM staged_key
+                                   WHERE schedule_id = task.schedule_id AND occurrence_at = task.occurrence_at
+                                     AND schedule_id IS NOT NULL))
+                OR EXISTS (SELECT 1 FROM staged_agent JOIN agent USING (key) WHERE agent.name <> staged_agent.name)
+                OR EXISTS (SELECT 1 FROM staged_schedule
+                            WHERE skipped <> EXISTS (SELECT 1 FROM schedule
+                                                      WHERE id = staged_schedule.id OR key = staged_schedule.key))
+            """,
+            {"seen": self._seen},
+        ).fetchone()
+        return not found[0]
 
     @staticmethod
     def _redirect(connection: db.Connection) -> set[int]:
@@ -94,9 +144,14 @@ class Merger:
         """
         connection.execute(
             """
-            UPDATE staged_dependency SET target = coalesce(
-                (SELECT seq FROM staged_key WHERE id = staged_dependency.id AND skipped = 0),
-                (SELECT seq FROM task WHERE id = staged_dependency.id))
+            UPDATE staged_dependency
+               SET number = (SELECT number FROM staged_key WHERE id = staged_dependency.id AND skipped = 0)
+            """
+        )
+        connection.execute(
+            """
+            UPDATE staged_dependency SET target = (SELECT seq FROM task WHERE id = staged_dependency.id)
+             WHERE number IS NULL
             """
         )
         connection.execute(
@@ -105,38 +160,42 @@ class Merger:
              WHERE position IN (SELECT position FROM staged_dependency WHERE original_id IS NOT NULL)
                AND EXISTS (SELECT 1 FROM staged_dependency AS other
                             WHERE other.position = staged_dependency.position
-                              AND other.target = staged_dependency.target AND other.place < staged_dependency.place)
+                              AND (other.target = staged_dependency.target OR other.number = staged_dependency.number)
+                              AND other.place < staged_dependency.place)
             """
         )
         odd = connection.execute(
             f"""
-            SELECT position, staged_dependency.place AS number, staged_dependency.id AS other, name, target,
-                   original_id, staged_key.id AS id, staged_key.place AS place
+            SELECT position, staged_dependency.place AS place_in_list, staged_dependency.id AS other, name,
+                   target IS NULL AND staged_dependency.number IS NULL AS is_unknown, original_id,
+                   staged_key.id AS id, staged_key.place AS place
               FROM staged_dependency JOIN staged_key USING (position)
-             WHERE {_IS_IMPORTED} AND (target IS NULL OR target = seq OR original_id IS NOT NULL)
-             ORDER BY position, number
+             WHERE {_IS_IMPORTED}
+               AND ((target IS NULL AND staged_dependency.number IS NULL)
+                    OR staged_dependency.number = staged_key.number OR original_id IS NOT NULL)
+             ORDER BY position, place_in_list
             """
         ).fetchall()
         changed: set[int] = set()
         for row in odd:
-            if row["original_id"] is not None and row["target"] is not None and row["other"] != row["id"]:
+            if row["original_id"] is not None and not row["is_unknown"] and row["other"] != row["id"]:
                 self._warn(
                     f"{row['id']} depends on {row['other']} instead of {row['original_id']}, "
                     "which has the same dedupe key or occurrence"
                 )
                 continue
             if row["original_id"] is None and row["name"] is None:
-                if row["target"] is None:
+                if row["is_unknown"]:
                     what = f"unknown task: {row['other']} (neither in the file nor on the board)"
                 else:
                     what = f"the task depends on itself: {row['other']}"
                 _refuse(row["place"], f"blocked_by: {what}", "blocked_by")
             if row["name"] is not None and row["original_id"] is None:
-                what = "which does not exist" if row["target"] is None else "which is the task itself"
+                what = "which does not exist" if row["is_unknown"] else "which is the task itself"
                 self._warn(f"{row['place']}: ignored the dependency on {row['name']}, {what}")
             connection.execute(
                 "UPDATE staged_dependency SET dropped = 1 WHERE position = ? AND place = ?",
-                (row["position"], row["number"]),
+                (row["position"], row["place_in_list"]),
             )
             changed.add(row["position"])
         return changed
@@ -159,8 +218,9 @@ class Merger:
 
     @staticmethod
     def copy(tx: Transaction) -> None:
-        """Copy to the board what a check in the same transaction did not skip."""
-        values = {"now": tx.now, "actor": tx.by.name, "actor_kind": tx.by.kind}
+        """Copy to the board what the latest check did not skip; it must be current in this transaction."""
+        base = tx.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
+        values = {"now": tx.now, "actor": tx.by.name, "actor_kind": tx.by.kind, "base": base}
         for statement in _COPY:
             tx.execute(statement, values)
 
@@ -222,25 +282,24 @@ def _skip_repeated(connection: db.Connection) -> None:
     connection.executemany("UPDATE staged_key SET skipped = 1, existing_id = ? WHERE position = ?", skips)
 
 
-def _refuse_cycle(connection: db.Connection, base: int) -> None:
-    """Refuse a dependency cycle; it can only be among the imported tasks, whose numbers are above ``base``."""
+def _refuse_cycle(connection: db.Connection) -> None:
+    """Refuse a dependency cycle; it can only be among the imported tasks."""
     size = connection.execute("SELECT count(*) FROM staged_key WHERE skipped = 0").fetchone()[0]
     edges = f"""
-        SELECT target - :base AS dependency, seq - :base AS dependent
+        SELECT staged_dependency.number AS dependency, staged_key.number AS dependent
           FROM staged_dependency JOIN staged_key USING (position)
-         WHERE {_IS_IMPORTED} AND dropped = 0 AND target > :base
-         ORDER BY target"""
-    found = find_cycle(size, lambda: connection.execute(edges, {"base": base}))
+         WHERE {_IS_IMPORTED} AND dropped = 0 AND staged_dependency.number IS NOT NULL
+         ORDER BY dependency"""
+    found = find_cycle(size, lambda: connection.execute(edges))
     if found:
-        seqs = [base + number for number in found]
         ids = dict(
             connection.execute(
-                "SELECT seq, id FROM staged_key WHERE skipped = 0 AND seq IN (SELECT value FROM json_each(?))",
-                (json.dumps(seqs),),
+                "SELECT number, id FROM staged_key WHERE skipped = 0 AND number IN (SELECT value FROM json_each(?))",
+                (json.dumps(found),),
             ).fetchall()
         )
         raise InvalidInput(
-            f"blocked_by: dependency cycle: {cycle([ids[seq] for seq in seqs])}",
+            f"blocked_by: dependency cycle: {cycle([ids[number] for number in found])}",
             hint="Remove one of these dependencies from the file.",
             field="blocked_by",
         )
@@ -269,25 +328,51 @@ def _update_imported_events(connection: db.Connection, changed: set[int]) -> Non
         connection.execute("UPDATE staged_imported SET data = ? WHERE position = ?", (data, position))
 
 
+_FORGET = (
+    "UPDATE staged_key SET skipped = 0, existing_id = NULL, number = NULL WHERE skipped OR number IS NOT NULL",
+    """
+    UPDATE staged_dependency
+       SET id = coalesce(original_id, id), original_id = NULL, dropped = 0, target = NULL, number = NULL
+     WHERE dropped OR target IS NOT NULL OR number IS NOT NULL OR original_id IS NOT NULL
+    """,
+    "UPDATE staged_agent SET imported = 0, first = NULL, last = NULL WHERE imported",
+    "UPDATE staged_schedule SET skipped = 0 WHERE skipped",
+    "DELETE FROM staged_event_of",
+)
+_PREPARE = (
+    # Attempts tell when an agent was seen.
+    f"""
+    UPDATE staged_agent SET imported = 1, first = seen.first, last = seen.last
+      FROM (SELECT key, min(first) AS first, max(last) AS last FROM (
+                   SELECT assignee AS key, NULL AS first, NULL AS last
+                     FROM staged_task JOIN staged_key USING (position) WHERE {_IS_IMPORTED} AND assignee IS NOT NULL
+                   UNION ALL
+                   SELECT claimed_by, NULL, NULL
+                     FROM staged_task JOIN staged_key USING (position) WHERE {_IS_IMPORTED} AND claimed_by IS NOT NULL
+                   UNION ALL
+                   SELECT agent, claimed_at,
+                          iif(outcome IN ('completed', 'failed', 'released', 'handed_off'), ended_at, claimed_at)
+                     FROM staged_attempt JOIN staged_key ON id = task_id WHERE {_IS_IMPORTED})
+             GROUP BY key) AS seen
+     WHERE seen.key = staged_agent.key
+    """,
+    f"""
+    INSERT INTO staged_event_of (place, number)
+    SELECT staged_event.place, number FROM staged_event CROSS JOIN staged_key ON id = task_id
+     WHERE {_IS_IMPORTED}
+     ORDER BY staged_event.place
+    """,
+)
+_COSTS = (15, 5, 5, 5)
+"""Microseconds that ``copy`` takes for a task with its new event, a dependency, an attempt, an event; about."""
 _COPIED = tuple(
     column for column in COLUMNS if column not in ("assignee", "claimed_by", "created_at", "updated_at", "finished_at")
 )
 _COPY = (
-    # Attempts tell when an agent was last seen; a trigger counts them by outcome.
-    f"""
+    # A trigger counts the attempts by outcome.
+    """
     INSERT INTO agent (key, name, first_seen_at, last_seen_at)
-    SELECT key, name, coalesce(min(first), :now), max(last) FROM (
-           SELECT assignee AS key, NULL AS first, NULL AS last
-             FROM staged_task JOIN staged_key USING (position) WHERE {_IS_IMPORTED} AND assignee IS NOT NULL
-           UNION ALL
-           SELECT claimed_by, NULL, NULL
-             FROM staged_task JOIN staged_key USING (position) WHERE {_IS_IMPORTED} AND claimed_by IS NOT NULL
-           UNION ALL
-           SELECT agent, claimed_at,
-                  iif(outcome IN ('completed', 'failed', 'released', 'handed_off'), ended_at, claimed_at)
-             FROM staged_attempt JOIN staged_key ON id = task_id WHERE {_IS_IMPORTED})
-      JOIN staged_agent USING (key)
-     GROUP BY key
+    SELECT key, name, coalesce(first, :now), last FROM staged_agent WHERE imported
         ON CONFLICT (key) DO UPDATE
        SET last_seen_at = coalesce(max(last_seen_at, excluded.last_seen_at), last_seen_at, excluded.last_seen_at)
         ON CONFLICT (name) DO UPDATE
@@ -296,7 +381,7 @@ _COPY = (
     f"""
     INSERT INTO task (seq, id, archived_at, delayed, assignee, claimed_by, created_at, updated_at, finished_at,
                       {", ".join(_COPIED)})
-    SELECT seq, id, archived_at, coalesce(not_before > :now, 0),
+    SELECT :base + number, id, archived_at, coalesce(not_before > :now, 0),
            (SELECT name FROM staged_agent WHERE key = assignee), (SELECT name FROM staged_agent WHERE key = claimed_by),
            coalesce(created_at, :now), coalesce(updated_at, :now),
            iif(final, coalesce(finished_at, updated_at, :now), NULL),
@@ -307,28 +392,28 @@ _COPY = (
     """,
     f"""
     INSERT INTO dependency (task_seq, depends_on_seq, position)
-    SELECT seq, target, staged_dependency.place FROM staged_key JOIN staged_dependency USING (position)
+    SELECT :base + staged_key.number, coalesce(:base + staged_dependency.number, target), staged_dependency.place
+      FROM staged_key JOIN staged_dependency USING (position)
      WHERE {_IS_IMPORTED} AND dropped = 0
      ORDER BY position, staged_dependency.place
     """,
     f"""
     INSERT INTO attempt (task_seq, number, agent, fence, claimed_at, ended_at, outcome, result, error, note)
-    SELECT seq, number, name, fence, claimed_at, coalesce(ended_at, :now), coalesce(outcome, 'revoked'),
-           result, error, note
-      FROM staged_key JOIN staged_attempt ON task_id = id JOIN staged_agent ON key = agent
+    SELECT :base + staged_key.number, staged_attempt.number, name, fence, claimed_at, coalesce(ended_at, :now),
+           coalesce(outcome, 'revoked'), result, error, note
+      FROM staged_key CROSS JOIN staged_attempt ON task_id = id CROSS JOIN staged_agent ON key = agent
      WHERE {_IS_IMPORTED}
-     ORDER BY seq, number
+     ORDER BY position, staged_attempt.number
     """,
-    f"""
+    """
     INSERT INTO event (task_seq, kind, actor, actor_kind, at, data, imported)
-    SELECT seq, kind, actor, actor_kind, at, data, 1
-      FROM staged_event CROSS JOIN staged_key ON id = task_id
-     WHERE {_IS_IMPORTED}
-     ORDER BY staged_event.place
+    SELECT :base + number, kind, actor, actor_kind, at, data, 1
+      FROM staged_event_of CROSS JOIN staged_event USING (place)
+     ORDER BY place
     """,
     f"""
     INSERT INTO event (task_seq, kind, actor, actor_kind, at, data)
-    SELECT seq, 'imported', :actor, :actor_kind, :now, data
+    SELECT :base + number, 'imported', :actor, :actor_kind, :now, data
       FROM staged_key JOIN staged_imported USING (position)
      WHERE {_IS_IMPORTED}
      ORDER BY position

@@ -32,17 +32,18 @@ COLUMNS = tuple(
 
 _TABLES = {
     # Narrow, since a check changes every row. `has_new_id`: the file has no id. `existing_id`: the task that has the
-    # same dedupe key or occurrence.
+    # same dedupe key or occurrence. `number`: 1, 2, 3 … of the tasks that are imported, in all these tables.
     "staged_key": """
         position INTEGER PRIMARY KEY, id TEXT, dedupe_key TEXT, schedule_id TEXT, occurrence_at TEXT,
         has_new_id INTEGER, final INTEGER, place TEXT, archived_at TEXT, skipped INTEGER DEFAULT 0, existing_id TEXT,
-        seq INTEGER""",
+        number INTEGER""",
     "staged_task": f"position INTEGER PRIMARY KEY, {', '.join(COLUMNS)}",
     # `name`: what another tracker calls the dependency; if there is a name, the dependency may be missing.
-    # `original_id`: the id in the file, if the task now depends on another one.
+    # `original_id`: the id in the file, if the task now depends on another one. Of `target` and `number` one is set:
+    # the task is on the board, or it is imported with this one.
     "staged_dependency": """
         position INTEGER, place INTEGER, id TEXT, name TEXT, target INTEGER, original_id TEXT,
-        dropped INTEGER DEFAULT 0, PRIMARY KEY (position, place)""",
+        dropped INTEGER DEFAULT 0, number INTEGER, PRIMARY KEY (position, place)""",
     "staged_attempt": """
         place INTEGER PRIMARY KEY, task_id TEXT, number INTEGER, agent TEXT, fence INTEGER, claimed_at TEXT,
         ended_at TEXT, outcome TEXT, result TEXT, error TEXT, note TEXT""",
@@ -50,9 +51,12 @@ _TABLES = {
         place INTEGER PRIMARY KEY, task_id TEXT, kind TEXT, actor TEXT, actor_kind TEXT, at TEXT, data TEXT""",
     "staged_comment": """
         place INTEGER PRIMARY KEY, task_id TEXT, kind TEXT, actor TEXT, actor_kind TEXT, at TEXT, data TEXT""",
+    # The task of each event that is imported.
+    "staged_event_of": "place INTEGER PRIMARY KEY, number INTEGER",
     "staged_archived": "place INTEGER PRIMARY KEY, task_id TEXT, archived_at TEXT",
     # `written`: the name as first written in the file; `name`: as first written on the board.
-    "staged_agent": "key TEXT PRIMARY KEY, written TEXT, name TEXT",
+    # `first`, `last`: when it was seen first and last, if an imported task or attempt names it.
+    "staged_agent": "key TEXT PRIMARY KEY, written TEXT, name TEXT, imported INTEGER DEFAULT 0, first TEXT, last TEXT",
     # `history`: the state that the events of a task add up to, if it has any; `data`: of its `imported` event. JSON.
     "staged_imported": "position INTEGER PRIMARY KEY, history TEXT, data TEXT",
     "staged_schedule": """
@@ -93,7 +97,7 @@ class Staging:
     """The staging tables of one import: in the board's connection, or in a separate one if that does not last."""
 
     def __init__(self, database: db.Database) -> None:
-        self.board = database
+        self._database = self.board = database
         """The board that the tasks are compared with; an empty stand-in if there is none yet."""
         session = database.session()
         self._scratch: db.Database | None = None
@@ -135,6 +139,10 @@ class Staging:
             self._connection.execute("ROLLBACK")
         if isinstance(error, db.Error):
             db.refuse_scratch(error, self._path)
+
+    def keep(self, connection: db.Connection) -> None:
+        """End a read transaction in which a check wrote to the tables; otherwise its end would undo that."""
+        connection.execute("COMMIT")
 
     def close(self) -> None:
         """Drop the tables."""
@@ -263,7 +271,7 @@ class Staging:
         return find_cycle(size, lambda: connection.execute(edges)) is not None
 
     def move_to(self, connection: db.Connection) -> None:
-        """Move the tables to another connection, unless they are there already."""
+        """Move the tables to another connection of the board, unless they are there already."""
         if connection is self._connection:
             return
         try:
@@ -279,6 +287,7 @@ class Staging:
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
+        self.board = self._database
         self._connection = connection
 
 
