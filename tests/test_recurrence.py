@@ -415,7 +415,9 @@ def test_bad_field_is_refused_by_its_name(cron: str, named: str) -> None:
         "* * * *",
         "* * * * * *",
         "0 0 * * * * 2026",
-        "@daily",
+        "@",
+        "@ daily",
+        "@daily @weekly",
         "@every 5m",
         "@reboot",
         "0 0 * *\n* *",
@@ -431,6 +433,31 @@ def test_anything_but_five_fields_in_a_line_is_refused(cron: Any) -> None:
     with refused("invalid_input") as caught:
         recurrence.check(cron, "UTC")
     assert caught.value.details["field"] == "cron"
+
+
+def test_refusal_of_a_rule_shows_the_five_fields_and_an_example() -> None:
+    with refused("invalid_input") as caught:
+        recurrence.check("@reboot", "UTC")
+    for words in ("minute 0-59", "hour", "day of month", "month", "day of week", "30 9 * * MON-FRI", "@daily"):
+        assert words in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("@hourly", "0 * * * *"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        (" @Weekly ", "0 0 * * 0"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@ANNUALLY", "0 0 1 1 *"),
+    ],
+)
+def test_named_rule_is_stored_as_its_five_fields(name: str, fields: str) -> None:
+    assert recurrence.check(name, "UTC") == fields
+    found = recurrence.preview(name, "Asia/Shanghai", 0, 3)
+    assert found == recurrence.preview(fields, "Asia/Shanghai", 0, 3)
 
 
 @pytest.mark.parametrize("zone", ["", " ", "Asia", "Asia/Nowhere", "../UTC", "UTC\n", "\0", "z" * 300, None, 8])

@@ -119,6 +119,40 @@ def test_template_reaches_the_task_with_the_words_of_its_occurrence(board: Board
     assert created["data"]["schedule"]["name"] == "report"
 
 
+@pytest.mark.parametrize(
+    ("cron", "zone", "field", "value", "expected"),
+    [
+        ("0 9 * * *", "Asia/Shanghai", "due_at", "17:00", "2026-11-30T09:00:00.000+00:00"),
+        ("0 9 * * *", "Asia/Shanghai", "due_at", "9:00", "2026-12-01T01:00:00.000+00:00"),
+        ("0 9 * * *", "Asia/Shanghai", "due_at", "08:30", "2026-12-01T00:30:00.000+00:00"),
+        ("0 9 * * *", "Asia/Shanghai", "due_at", "+90m", "2026-11-30T02:30:00.000+00:00"),
+        ("0 9 * * *", "Asia/Shanghai", "not_before", "09:00", "2026-11-30T01:00:00.000+00:00"),
+        ("0 9 * * *", "Asia/Shanghai", "not_before", "+ 1h", "2026-11-30T02:00:00.000+00:00"),
+        ("0 22 27 3 *", "Europe/Berlin", "due_at", "02:30", "2027-03-28T01:00:00.000+00:00"),  # the clock skips it
+    ],
+)
+def test_dates_of_a_template_are_times_of_day_in_its_zone_or_durations(
+    board: Board, clock: Clock, cron: str, zone: str, field: str, value: str, expected: str
+) -> None:
+    board.add_schedule("report", cron=cron, zone=zone, task={**TITLE, field: value})
+    (occurrence, *_) = board.preview_schedule("report", count=1)
+    clock.now = from_text(occurrence["at"])
+    board.tick()
+    (task,) = board.list_tasks().tasks
+    assert getattr(task, field) == expected
+
+
+def test_preview_after_an_instant_ignores_what_was_created_or_paused(board: Board) -> None:
+    board.add_schedule("daily", cron="@daily", zone="UTC", task=TITLE)
+    board.pause_schedule("daily")
+    for after, first in (("2027-03-01T12:00:00Z", "2027-03-02"), ("2020-01-01T00:00:00Z", "2020-01-02")):
+        found = board.preview_schedule("daily", count=2, after=after)
+        assert found[0]["at"] == f"{first}T00:00:00.000+00:00"
+    with refused("invalid_input") as caught:
+        board.preview_schedule("daily", after="soon")
+    assert caught.value.details["field"] == "after"
+
+
 def test_an_occurrence_has_a_dedupe_key_of_its_own(board: Board, clock: Clock) -> None:
     board.add_schedule("links", cron=QUARTERLY, task={**TITLE, "dedupe_key": "links"}, zone="UTC")
     board.add("by hand", dedupe_key="links")
@@ -332,6 +366,12 @@ def test_ticks_and_claims_at_once_make_and_hold_everything_once(tmp_path: Path) 
         {"title": "x", "blocked_by": []},
         {"title": "x", "due_in": "soon"},
         {"title": "x", "due_in": "9999d"},
+        {"title": "x", "due_at": "25:00"},
+        {"title": "x", "due_at": "17:60"},
+        {"title": "x", "due_at": "+soon"},
+        {"title": "x", "due_at": 17},
+        {"title": "x", "not_before": "tomorrow"},
+        {"title": "x", "due_at": "17:00", "due_in": "4h"},
         {"title": "x", "params": []},
         {"title": "x", "priority": "high"},
         {"title": "{datetime}" * 25},  # too long once the placeholders are filled in
@@ -382,6 +422,8 @@ def test_schedule_from_add_to_remove_on_the_command_line(terminal: Terminal) -> 
     coming = terminal.data("schedule", "preview", "nightly", "--count", "3")["occurrences"]
     assert [one["at"][11:] for one in coming] == ["02:00:00.000+00:00"] * 3
     assert coming[0]["at"] == add.data["schedule"]["next_at"]
+    later = terminal.data("schedule", "preview", "nightly", "--after", "2030-01-01T00:00:00Z")["occurrences"]
+    assert later[0]["at"] == "2030-01-01T02:00:00.000+00:00"
     assert terminal.data("schedule", "pause", "nightly")["schedule"]["paused"] is True
     assert terminal.data("schedule", "resume", "nightly")["schedule"]["paused"] is False
     for words in (["list"], ["preview", "nightly"]):

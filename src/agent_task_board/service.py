@@ -591,7 +591,9 @@ class Board(Claiming, Queries):
     ) -> Schedule:
         """Add a schedule: ticks create a task at each instant of a five-field cron rule in a time zone.
 
-        ``task`` is a template: fields of a task, and ``due_in``, a duration. In its title and params, ``{date}``,
+        ``cron`` can also be a name such as ``@daily``. ``task`` is a template: fields of a task, and ``due_in``, a
+        duration; its ``due_at`` and ``not_before`` are a time of day in the zone, such as ``17:00``, or a duration
+        after the occurrence, such as ``+4h``. In its title and params, ``{date}``,
         ``{datetime}`` and ``{occurrence}`` are replaced by the planned instant. ``catch_up`` is the largest number of
         occurrences that one tick creates.
 
@@ -621,15 +623,19 @@ class Board(Claiming, Queries):
 
         return show_schedule(self, name)
 
-    def preview_schedule(self, name: str, *, count: int = 10) -> list[dict[str, str]]:
+    def preview_schedule(
+        self, name: str, *, count: int = 10, after: str | datetime | None = None
+    ) -> list[dict[str, str]]:
         """Return the next occurrences of a schedule: ``{"at"}`` in UTC and ``{"local"}`` in its zone.
+
+        With ``after``, those later than an instant: what its rule gives, whatever was created or paused.
 
         Raises:
             NotFound: no such schedule.
         """
         from .schedules.registry import preview_schedule
 
-        return preview_schedule(self, name, count=count)
+        return preview_schedule(self, name, count=count, after=after)
 
     def pause_schedule(self, name: str) -> Schedule:
         """Pause a schedule: occurrences from now on are skipped; those planned before are still created.

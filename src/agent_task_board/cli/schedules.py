@@ -23,12 +23,13 @@ def _arguments(parser: Parser) -> None:
         "--catch-up", "with add: the maximum number of occurrences per tick, 1 to 1000 (default: as configured, 10)"
     )
     parser.whole("--count", "with preview: the number of occurrences, 1 to 1000 (default: 10)")
+    parser.option("--after", "INSTANT", "with preview: only occurrences after this instant (default: what comes next)")
     parser.actor()
 
 
 def _schedule(call: Call) -> Reply:
     args, action = call.args, call.args.action
-    for option, owner in (*((name, "add") for name in _OF_ADD), ("count", "preview")):
+    for option, owner in (*((name, "add") for name in _OF_ADD), ("count", "preview"), ("after", "preview")):
         if getattr(args, option) is not None and action != owner:
             raise InvalidInput(f"{option}: requires `{owner}`", field=option)
     if action == "list":
@@ -41,9 +42,9 @@ def _schedule(call: Call) -> Reply:
         return _add(call)
     if action == "preview":
         count = 10 if args.count is None else args.count
-        found = call.board.preview_schedule(args.name, count=count)
+        found = call.board.preview_schedule(args.name, count=count, after=args.after)
         schedule = call.board.schedule(args.name)
-        if schedule["paused"]:
+        if schedule["paused"] and args.after is None:
             call.warn("the schedule is paused: these occurrences are skipped until it is resumed")
         return _reply(call, {"schedule": schedule, "occurrences": found})
     verb = {
@@ -78,10 +79,12 @@ COMMANDS = {
         _schedule,
         _arguments,
         "Manage schedules, which create recurring tasks from a cron rule.",
-        "`add NAME` takes a cron rule of five fields and a template. The template is a JSON object with the\n"
-        "fields title, body, queue, priority, assignee, tags, params, max_attempts and needs_approval, and\n"
-        "due_in, a length of time. {date}, {datetime} and {occurrence} in title and params are replaced by\n"
-        "the planned instant. `atb tick` creates the task of each occurrence once, even if it runs late.\n"
+        "`add NAME` takes a cron rule and a template. The rule has five fields, or is @hourly, @daily, @weekly,\n"
+        "@monthly or @yearly. The template is a JSON object with the fields title, body, queue, priority,\n"
+        "assignee, tags, params, max_attempts and needs_approval. Its due_at and not_before are a time of day in\n"
+        "the schedule's zone (17:00) or a length of time after the planned instant (+4h); due_in is such a length\n"
+        "for the deadline. {date}, {datetime} and {occurrence} in title and params are replaced by the planned\n"
+        "instant. `atb tick` creates the task of each occurrence once, even if it runs late.\n"
         "Occurrences of a paused schedule are skipped; `resume` continues with the next one. `remove` keeps\n"
         "the tasks that were created. `data` is {schedules} for list, {schedule, occurrences} for preview,\n"
         "and {schedule} otherwise. Only `add` creates a board.",
@@ -89,6 +92,7 @@ COMMANDS = {
             'atb schedule add nightly --cron "0 2 * * *" --task \'{"title": "Check the links, {date}"}\'',
             'atb schedule add report --cron "0 9 * * mon-fri" --zone Europe/Berlin --task @report.json --catch-up 1',
             "atb schedule preview nightly --count 5 --format table",
+            "atb schedule preview nightly --after 2027-01-01",
             "atb schedule pause nightly",
         ),
         creates=("add",),

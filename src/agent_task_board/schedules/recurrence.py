@@ -3,7 +3,7 @@
 An expression has five fields: minute, hour, day of month, month, day of week. A field is a list of ``*``, ``a``
 and ``a-b``, each with an optional step (``*/n``, ``a-b/n``; ``a/n`` continues to the end of the field's range). Months
 and days have names, in upper or lower case. Days of the week are 0 to 7; 0 and 7 are Sunday, and ``SUN`` at the end of
-a range is 7.
+a range is 7. A whole rule can be a name such as ``@daily``.
 
 Three rules that are easy to get wrong:
 
@@ -36,9 +36,19 @@ if TYPE_CHECKING:
 COUNT = 1_000
 """The most occurrences in a preview."""
 
+ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+"""Names of rules, in any case, and the five fields that each stands for."""
 _HINT = (
     "Write five fields: minute 0-59, hour 0-23, day of month 1-31, month 1-12 or JAN-DEC, day of week 0-7 or SUN-SAT, "
-    'such as "30 9 * * MON-FRI".'
+    f'such as "30 9 * * MON-FRI"; or one of {" ".join(ALIASES)}.'
 )
 _MONTHS = {name: number for number, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
 _WEEKDAYS = {name: number for number, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
@@ -75,7 +85,7 @@ class _Plan:
 
 
 def check(cron: str, zone: str) -> str:
-    """Return an expression with single spaces between its fields.
+    """Return an expression as five fields with single spaces between them.
 
     Raises:
         InvalidInput: not five cron fields (the message names the wrong one), a date that never occurs, or no such time
@@ -122,7 +132,7 @@ def preview(cron: str, zone: str, after: int, count: int) -> list[dict[str, str]
 def _split(cron: object) -> list[str]:
     """Return the five fields as written."""
     text = inputs.line(cron.strip().replace("\t", " ") if isinstance(cron, str) else cron, "cron", inputs.KEY)
-    fields = text.split()
+    fields = ALIASES.get(text.lower(), text).split()
     if len(fields) != len(_FIELDS):
         raise _refuse(f"not five fields but {len(fields)}: {text[:60]!r}")
     return fields

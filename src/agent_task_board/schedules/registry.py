@@ -9,6 +9,7 @@ from .occurrences import create_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from ..board.core import Core, Transaction
@@ -75,11 +76,16 @@ def show_schedule(core: Core, name: str) -> Schedule:
         return _schedule(_row(tx, name))
 
 
-def preview_schedule(core: Core, name: str, *, count: int = 10) -> list[dict[str, str]]:
+def preview_schedule(
+    core: Core, name: str, *, count: int = 10, after: str | datetime | None = None
+) -> list[dict[str, str]]:
     """Do what ``Board.preview_schedule`` promises."""
     inputs.integer(count, "count", 1, recurrence.COUNT)
     with core.read() as tx:
         row = _row(tx, name)
+    if after is not None:
+        text = instants.parse_instant(after, core.settings.timezone, field="after", now=tx.instant)
+        return recurrence.preview(row["cron"], row["zone"], instants.from_text(text), count)
     start = tx.instant if row["next_at"] is None or row["paused_at"] else instants.from_text(row["next_at"]) - 1
     return recurrence.preview(row["cron"], row["zone"], start, count)
 

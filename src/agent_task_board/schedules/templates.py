@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 DUE_IN = "due_in"
 """The template field for the deadline: a duration after the occurrence."""
+LATER = ("due_at", "not_before")
+"""The template fields for instants: a time of day in the schedule's zone, or a duration after the occurrence."""
 CATCH_UP = 1_000
-_DUE_HIGH = 366 * instants.DAY
+_LATER_HIGH = 366 * instants.DAY
+_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _LATEST = 253_402_214_400_000  # the beginning of 9999-12-31: the longest possible text
 _WORD = re.compile(r"\{(date|datetime|occurrence)\}")
 
@@ -35,12 +38,13 @@ def check(core: Core, task: object, zone: str) -> str:
         raise InvalidInput("task: must be a JSON object with the fields of a task", field="task")
     allowed = fields.settable(fields.TEMPLATE)
     for field in task:
-        if field not in allowed and field not in (DUE_IN, "dedupe_key"):
-            hint = "Give the deadline as `due_in`, a duration." if field == "due_at" else None
+        if field not in allowed and field not in (DUE_IN, *LATER, "dedupe_key"):
             known = field in fields.FIELDS or field == fields.BLOCKED_BY
             what = "not allowed in a template" if known else "no such field"
-            raise InvalidInput(f"task: {str(field)[:60]}: {what}", hint=hint, field="task")
+            raise InvalidInput(f"task: {str(field)[:60]}: {what}", field="task")
     template = {key: value for key, value in task.items() if value is not None and key != "dedupe_key"}
+    if DUE_IN in template and "due_at" in template:
+        raise InvalidInput("task: due_at: cannot be combined with due_in", field="task")
     try:
         fill(core, template, instants.to_text(_LATEST), zone)
     except BoardError as error:
@@ -58,12 +62,34 @@ def fill(core: Core, template: dict[str, Any], at: str, zone: str) -> dict[str, 
     given = {field: template.get(field, default) for field, default in fields.settable(fields.TEMPLATE).items()}
     for field in ("title", "params"):
         given[field] = _with_words(given[field], words)
-    due = template.get(DUE_IN)
-    if due is not None:
-        length = instants.parse_length(due, field=DUE_IN, high=_DUE_HIGH)
-        due = instants.to_text(min(instant + length, _LATEST))
-    template = {**given, "due_at": due, "not_before": None, "dedupe_key": None}
+    dates: dict[str, str | None] = dict.fromkeys(LATER)
+    if template.get(DUE_IN) is not None:
+        length = instants.parse_length(template[DUE_IN], field=DUE_IN, high=_LATER_HIGH)
+        dates["due_at"] = instants.to_text(min(instant + length, _LATEST))
+    for field in LATER:
+        if template.get(field) is not None:
+            dates[field] = _after(template[field], field, instant, zone)
+    template = {**given, **dates, "dedupe_key": None}
     return fields.stored(template, fields.Context(core.settings, core.clock(), old=True))
+
+
+def _after(value: object, field: str, instant: int, zone: str) -> str:
+    """Return the instant that a template gives for an occurrence: a time of day in the zone, or a duration after it.
+
+    A deadline's time of day is the next one after the occurrence; a start can be at the same time.
+    """
+    if isinstance(value, str) and (time := _TIME_OF_DAY.fullmatch(value.strip())):
+        rule = f"{int(time[2])} {int(time[1])} * * *"  # as a rule, it knows what clocks do in gaps and overlaps
+        since = instant if field == "due_at" else instant - 1
+        return instants.to_text(next(recurrence.occurrences(rule, zone, since), _LATEST))
+    if isinstance(value, str) and value.strip().startswith("+"):
+        length = instants.parse_length(value.strip()[1:].strip(), field=field, high=_LATER_HIGH)
+        return instants.to_text(min(instant + length, _LATEST))
+    raise InvalidInput(
+        f"{field}: neither a time of day nor a duration after the occurrence: {str(value)[:60]!r}",
+        hint='Write a time of day in the zone of the schedule, such as "17:00", or a duration such as "+4h".',
+        field=field,
+    )
 
 
 def read(text: str) -> Any:
