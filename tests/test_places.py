@@ -357,6 +357,17 @@ def test_board_of_root_counts_and_one_of_another_user_does_not(open_to_all: Term
     assert as_user(work, "where")["data_dir"] == str(tmp_path / "theirs" / ".atb")
 
 
+@as_root
+def test_hidden_directory_that_cannot_be_entered_is_named_and_not_taken_for_none(open_to_all: Terminal) -> None:
+    open_to_all.data("init", "--data-dir", "project/.atb")
+    work = at(open_to_all, "project/work")
+    os.chown(work.directory, SOMEBODY, -1)
+    found = as_user(work, "where")
+    assert (found["exists"], len(found["ignored"])) == (False, 1)
+    assert str(open_to_all.directory / "project" / ".atb") in found["ignored"][0]
+    assert "Permission denied" in found["ignored"][0]
+
+
 def as_user(terminal: Terminal, *words: str) -> Any:
     """Run a command as another user and return its data, or the error of a refusal.
 

@@ -114,7 +114,8 @@ def find(start: str, home: str, read: Callable[[str], Named | None], pass_over: 
             candidate = os.path.join(directory, name)
             board = os.path.join(candidate, FILE)
             looked.append(board)
-            if has_board(candidate) and not pass_over(board):
+            is_one = has_board(candidate) or (name == HIDDEN and _is_closed(candidate))
+            if is_one and not pass_over(board):
                 why = "the nearest board upwards"
                 return Place(candidate, why, exists=True, project=project, looked=looked, settings=settings)
     data_dir, refused = _new(start if project is None else project.root)
@@ -264,6 +265,17 @@ def has_board(directory: str) -> bool:
         return os.stat(os.path.join(directory, FILE)).st_size > 0
     except (OSError, ValueError):
         return False
+
+
+def _is_closed(directory: str) -> bool:
+    """Say whether a directory cannot be entered: a second board beside it would hide that there may be one."""
+    try:
+        os.stat(os.path.join(directory, FILE))
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _holds_other_things(directory: str) -> bool:
