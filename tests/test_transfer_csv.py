@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,42 @@ if TYPE_CHECKING:
     from tests.support import Clock
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "'quoted", "''twice", "'", "\t=1", "\r=1", "=", "'=1", "-", "a=1", '"=1"']
+FORMULAS = [
+    "\n=1",
+    "\uff1d1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff201",
+    "a;=1",
+    "a;'=1",
+    ";",
+    ";;=",
+    'a; "=1"',
+    "a;\u3000@x",
+    "a\t=1",
+]
+FORMULAS += [
+    "a\n-1",
+    "a\r\n+1",
+    "'\n'=1",
+    "a;b",
+    "- a\n- b",
+    " =1",
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "'quoted",
+    "''twice",
+    "'",
+    "\t=1",
+    "\r=1",
+    "=",
+    "'=1",
+    "-",
+    "a=1",
+    '"=1"',
+]
 
 
 def exported(board: Board, **options: Any) -> bytes:
@@ -45,13 +81,18 @@ TEXTS = st.sampled_from(FORMULAS) | st.text(st.characters(codec="utf-8", exclude
 @settings(max_examples=300)
 @given(TEXTS)
 @example("")
+@example("a;' =1")
+@example("\t\t=1")
 def test_a_text_goes_there_and_back_and_never_starts_a_formula(text: str) -> None:
     out = io.StringIO(newline="")
     row = dict.fromkeys(COLUMNS) | {"title": "t", "body": text, "error": text}
     csv.writer(out, lineterminator="\r\n").writerows([COLUMNS, transfer_csv.write_row(row)])
     (written,) = csv.DictReader(io.StringIO(out.getvalue(), newline=""))
-    assert written["body"][:1] not in tuple("=+-@\t\r")
-    assert not (written["body"] != text and text[:1] not in tuple(SPECIAL))
+    assert written["body"][:1] not in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+    for cell in re.split(r"[;\t\r\n]", out.getvalue()):  # as a spreadsheet of another country splits it
+        assert cell.lstrip(' "\xa0\u3000')[:1] not in tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+    if text[:1] not in tuple(SPECIAL) and not re.search(r"[;\t\r\n]", text):
+        assert written["body"] == text
     ((place, task),) = transfer_csv.read_rows(io.BytesIO(out.getvalue().encode()))
     assert (place, task.get("body", "")) == ("line 2", text)
 
@@ -182,4 +223,15 @@ def test_history_is_no_part_of_a_table(board: Board, tmp_path: Path) -> None:
     details = copy.show(held.id)
     assert (details["task"]["status"], details["attempts"]) == ("queued", [])
     assert json.dumps(copy.events()).count('"imported"') == 1
+    copy.close()
+
+
+def test_semicolon_in_a_json_cell_begins_no_formula(board: Board, tmp_path: Path) -> None:
+    task = board.add("t", params={"a": "x;=cmd|' /C calc'!A0", "b;=1": ["y; +1", "z;a"]}, tags=["p;-1"]).task
+    content = exported(board)
+    for cell in re.split(r"[;\t\r\n]", content.decode("utf-8-sig")):
+        assert cell.lstrip(' "')[:1] not in tuple("=+-@")
+    copy = open_board(tmp_path / "copy")
+    import_table(copy, content)
+    assert (copy.show(task.id)["task"]["params"], copy.show(task.id)["task"]["tags"]) == (task.params, task.tags)
     copy.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from .. import inputs
 from ..errors import InvalidInput
@@ -22,11 +23,20 @@ COLUMNS = tuple(key for key in JSON_KEYS if key not in DERIVED)
 NUMBERS = frozenset(("priority", "progress", "attempts", "max_attempts", "fence", "version"))
 NESTED = frozenset(("tags", "blocked_by", "params", "result", "artifacts"))
 FLAGS = frozenset(("needs_approval", *DERIVED))
-SPECIAL = "=+-@'\t\r"
+SPECIAL = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"
 """First characters of text that export puts an apostrophe before, since spreadsheets would run the text as a formula.
 
-The apostrophe itself is one of them, so that import can remove it again.
+Some drop a tab or a line break at the beginning, and some take the fullwidth signs for plain ones. The apostrophe
+itself is one of them, so that import can remove it again.
 """
+_SPECIAL = f"[{re.escape(SPECIAL)}]"
+_FORMULA = f'[ "\xa0\u3000]*{_SPECIAL}'
+_CELLS = "[;\t\r\n]"
+"""Where a spreadsheet that splits at semicolons or tabs, as in much of Europe, begins a cell within ours: it does not
+see that ours is quoted."""
+_TO_MARK = re.compile(rf"\A(?={_SPECIAL})|(?<={_CELLS})(?={_FORMULA})")
+_MARKED = re.compile(rf"\A'(?={_SPECIAL})|(?<={_CELLS})'(?={_FORMULA})")
+_IN_JSON = re.compile(rf";(?={_FORMULA})")
 CELL = 8 * 1_048_576
 """Maximum number of characters of one cell; the default of the standard library is 131,072."""
 
@@ -41,9 +51,11 @@ def _cell(key: str, value: Any) -> object:
         return ""
     if key == "needs_approval":
         return "true" if value else "false"
-    if key in NUMBERS or key in NESTED:  # nested values are stored as JSON, which never starts with a special character
+    if key in NUMBERS:
         return value
-    return f"'{value}" if value[:1] in SPECIAL and value else value
+    if key in NESTED:  # stored as JSON, which never starts with a special character and has semicolons in strings only
+        return _IN_JSON.sub(r"\\u003b", value)
+    return _TO_MARK.sub("'", value)
 
 
 def read_rows(file: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -121,7 +133,7 @@ def _value(key: str, cell: str, line: int) -> Any:
             return inputs.parse_json(cell, key)
         except InvalidInput as error:
             raise _refuse(line, error.message, field=key, hint=error.hint) from None
-    return cell[1:] if cell[0] == "'" and cell[1:2] in SPECIAL and cell[1:] else cell
+    return _MARKED.sub("", cell)
 
 
 def _refuse(line: int, what: str, *, field: str | None = None, hint: str | None = None) -> InvalidInput:
