@@ -77,7 +77,7 @@ def verb_of(line: str) -> str:
 
 def filled(line: str, values: Mapping[str, str]) -> str:
     """Return a command line with values for its placeholders."""
-    return re.sub(r"\b(ID|TOKEN|AGENT|NEW|OTHER)\b", lambda found: values[found[0]], line)
+    return re.sub(r"\b(ID|AGENT|NEW|OTHER)\b", lambda found: values[found[0]], line)
 
 
 def run_every(shell: Shell, lines: list[str], before: str, agent: str) -> set[str]:
@@ -86,9 +86,10 @@ def run_every(shell: Shell, lines: list[str], before: str, agent: str) -> set[st
         verb = verb_of(line)
         with shell.board() as board:
             task, other = (board.add(title).task.id for title in ("mine", "other"))
-            held = board.claim(agent, task=task) if verb in UNDER_LEASE else None
-            token = held.lease.token if held is not None and held.lease is not None else ""
-        values = {"ID": task, "TOKEN": token, "AGENT": "bob", "NEW": other, "OTHER": other}
+        if verb in UNDER_LEASE:  # each call in a shell of its own, as a coding agent makes them
+            claimed = shell.run(f"{before}{line[: line.index(verb)]}claim {task} --save")
+            assert claimed.returncode == 0, claimed
+        values = {"ID": task, "AGENT": "bob", "NEW": other, "OTHER": other}
         ran = shell.run(before + filled(line, values))
         assert (ran.returncode, ran.stderr) == (0, ""), (line, ran)
         if verb == "prime" or "--format compact" in line:
@@ -121,7 +122,11 @@ def lines_of(told: str) -> tuple[str, list[str]]:
     """Return what a new shell needs first, and the command lines of a briefing."""
     quoted = re.findall(r"`([^`]+)`", told)
     before = "".join(f"{line}\n" for line in quoted if line.startswith("board() {"))
-    start = "board " if before else next(line for line in quoted if line.endswith(" claim")).removesuffix("claim")
+    start = (
+        "board "
+        if before
+        else next(line for line in quoted if line.endswith(" claim --save")).removesuffix("claim --save")
+    )
     lines = [line for line in quoted if line.startswith(start) and verb_of_or_none(line)]
     other = [line for line in quoted if " " in line and line not in (*lines, before.rstrip("\n"))]
     assert {line.split()[0] for line in other} <= {"data:", "--depends-on"}, other
@@ -135,8 +140,10 @@ def verb_of_or_none(line: str) -> str | None:
 @pytest.mark.parametrize(
     ("on_path", "where", "environ", "called"),
     [
-        (True, "project", {"ATB_AGENT": "ada"}, "atb"),
-        (True, "project/src", {}, "ATB_AGENT=ada atb"),
+        (True, "project", {"ATB_AGENT": "ada"}, "ATB_SESSION=[0-9a-f]{4} atb"),
+        (True, "project", {"ATB_AGENT": "ada", "ATB_SESSION": "x"}, "atb"),
+        (True, "project", {"ATB_AGENT": "ada", "CODEX_THREAD_ID": "x"}, "atb"),
+        (True, "project/src", {}, "ATB_AGENT=ada ATB_SESSION=[0-9a-f]{4} atb"),
         (False, "project", {"ATB_AGENT": "ada"}, None),
         (True, "elsewhere", {"ATB_AGENT": "ada"}, None),
         (False, "elsewhere", {}, None),
@@ -159,7 +166,7 @@ def test_commands_of_prime_run_as_they_stand(
     before, lines = lines_of(told)
     if called is not None:
         assert not before
-        assert f"`{called} claim`" in told
+        assert re.search(rf"`{called} claim --save`", told)
     assert ("--data-dir" in told) == (where == "elsewhere")
     assert (str(shell.program) in told) == (not on_path)
     assert run_every(shell, lines, before, "ada") == set(VERBS) - {"prime", "show", "list"}
@@ -170,7 +177,7 @@ def test_commands_of_prime_give_a_name_to_an_agent_without_one(tmp_path: Path) -
     with shell.board() as board:
         board.add("first")
     told = told_by_prime(shell, "atb prime")
-    found = re.search(r"`ATB_AGENT=(agent-[0-9a-f]{4}) atb claim`", told)
+    found = re.search(r"`ATB_AGENT=(agent-[0-9a-f]{4}) ATB_SESSION=[0-9a-f]{4} atb claim --save`", told)
     assert found is not None
     before, lines = lines_of(told)
     run_every(shell, lines, before, found[1])
@@ -186,11 +193,11 @@ def test_commands_of_a_session_run_in_the_shells_of_that_session(tmp_path: Path)
     start = f"printf %s {shlex.quote(ask)} | atb prime --hook session-start"
     plain = json.loads(told_by_hook(shell, start))["hookSpecificOutput"]["additionalContext"]
     before, lines = lines_of(plain)
-    assert "`ATB_AGENT=claude-1f0c22d9 atb claim`" in plain
+    assert re.search(r"`ATB_AGENT=claude-1f0c22d9 ATB_SESSION=1f0c22d9 atb claim --save`", plain)
     run_every(shell, lines[:1], before, "claude-1f0c22d9")
     kept = json.loads(told_by_hook(shell, start, CLAUDE_ENV_FILE=str(file)))["hookSpecificOutput"]["additionalContext"]
     before, lines = lines_of(kept)
-    assert "`atb claim`" in kept
+    assert "`atb claim --save`" in kept
     run_every(shell, lines, f". {shlex.quote(str(file))}\n{before}", "claude-1f0c22d9")
 
 
@@ -223,8 +230,8 @@ def test_commands_of_the_guide_run_as_they_stand(tmp_path: Path, form: Any, user
     told = form(command, user=user)
     (block,) = re.findall(r"^```sh\n(.*?)^```$", told, re.MULTILINE | re.DOTALL)
     first, *lines = block.splitlines()
-    assert first == "export ATB_AGENT=NAME"
-    assert run_every(shell, lines, "export ATB_AGENT=ada\n", "ada") == set(VERBS)
+    assert first == "export ATB_AGENT=NAME ATB_SESSION=WORD"
+    assert run_every(shell, lines, "export ATB_AGENT=ada ATB_SESSION=s\n", "ada") == set(VERBS)
     assert run_every(shell, [f"ATB_AGENT=ada {line}" for line in lines[:2]], "", "ada") == {"prime", "claim"}
 
 

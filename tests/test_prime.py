@@ -55,7 +55,7 @@ def test_briefing_tells_what_the_agent_holds_and_nothing_of_others(board: Board)
     assert [task["id"] for task in found["holds"]["tasks"]] == [mine.id]
     told = text(found)
     assert f'- {mine.id[-6:]} "Write the parser" running 40% lease=2026-11-30T01:08:20Z' in told
-    assert "`atb resume ID` (resume_task)" in told
+    assert "`atb resume ID --save` (resume_task)" in told
     assert other.id[-6:] not in told
     assert mine.token not in json.dumps(found)
 
@@ -259,12 +259,12 @@ def test_long_titles_and_paths_are_cut_where_it_matters_least() -> None:
 
 def test_prime_prints_text_unless_json_is_asked_for(terminal: Terminal) -> None:
     terminal.add()
-    shown = terminal.process("prime", "--agent", "ada")
+    shown = terminal.process("prime", "--agent", "ada", ATB_SESSION="s")
     assert (shown.code, shown.err) == (0, "")
     assert "ready for you: 1" in shown.text
     assert "`ATB_AGENT=ada " in shown.text or "{ ATB_AGENT=ada " in shown.text
     for words in (["--json"], ["--format", "json"]):
-        data = terminal.process("prime", *words, "--agent", "ada").data
+        data = terminal.process("prime", *words, "--agent", "ada", ATB_SESSION="s").data
         assert text(data) == shown.text
         assert list(data["ready"]["tasks"][0]) == [
             key for key in TASK_KEYS if key not in ("body", "params", "result", "error")
@@ -381,6 +381,7 @@ def test_shells_of_a_session_learn_the_name_and_the_board_once(terminal: Termina
     assert file.read_text().splitlines() == [
         "export X=1",
         "export ATB_AGENT=claude-1f0c22d9",
+        "export ATB_SESSION=1f0c22d9",
         f"export ATB_DATA_DIR={shlex.quote(board)}",
     ]
     before = file.read_text()

@@ -8,6 +8,7 @@ import shutil
 
 from .. import config
 from ..errors import BoardError
+from .remembered import VARIABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,20 +17,27 @@ if TYPE_CHECKING:
     from .command import Call
 
 
-def command(call: Call, agent: str | None, program: Sequence[str], environ: Mapping[str, str]) -> str:
+def command(
+    call: Call, agent: str | None, program: Sequence[str], environ: Mapping[str, str], session: str | None = None
+) -> str:
     """Return the shell command that runs `atb` as this agent, to be followed by arguments.
 
-    It has only what the shell would not find by itself: the path of the program, the agent's name, the data directory,
-    the configuration file. An agent without a name gets one.
+    It has only what the shell would not find by itself: the path of the program, the agent's name, the session that
+    remembers leases, the data directory, the configuration file. An agent without a name gets one.
 
     Args:
         call: the call that the text answers.
         agent: the name of the agent.
         program: the absolute words that run this `atb`.
         environ: the environment that the shell will have.
+        session: what names the agent's session; ``None``: a new name.
     """
     name = agent or f"agent-{os.urandom(2).hex()}"
     before = [] if environ.get("ATB_AGENT") == name else [f"ATB_AGENT={shlex.quote(name)}"]
+    if not any(
+        environ.get(variable) for variable in VARIABLES
+    ):  # each command may run in a shell, and session, of its own
+        before.append(f"ATB_SESSION={shlex.quote(session or os.urandom(2).hex())}")
     words = ["atb"] if _is_on_path(program, environ) else [shlex.quote(word) for word in program]
     return " ".join([*before, *words, *(shlex.quote(option) for option in _options(call, environ))])
 

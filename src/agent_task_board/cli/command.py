@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..errors import BoardError
     from .parsing import Parser
+    from .remembered import Remembered
 
 FILE_BYTES = 4 * inputs.JSON_BYTES
 """Bytes that an option reads from a file, at most; the limit of every field is lower."""
@@ -108,6 +109,8 @@ class Call:
         self._board: Board | None = None
         self._standard_input_of = ""
         self._has_reported_board = False
+        self.lease: Remembered | None = None
+        """The remembered lease whose token the call presents."""
 
     @property
     def args(self) -> Namespace:
@@ -243,22 +246,28 @@ class Call:
         return None if agent is None else Actor(agent, AGENT)
 
     def token(self) -> str:
-        """Return the lease token: ``--token``, else the content of ``--token-file``, else ``ATB_TOKEN``.
+        """Return the lease token: ``--token``, the content of ``--token-file``, ``ATB_TOKEN``, or the remembered one.
 
         Raises:
-            InvalidInput: no token is given.
+            InvalidInput: no token is given, and this session remembers none.
         """
         token = self.args.token
         if token is None and self.args.token_file is not None:
             token = self.read_text(self.args.token_file, "token-file").strip()
         token = token or os.environ.get("ATB_TOKEN")
-        if not token:
+        if token:
+            return str(token)
+        from . import remembered
+
+        agent = self.agent_if_any()
+        if agent is None:
             raise InvalidInput(
                 "token: missing",
-                hint="Pass --token or --token-file, or set ATB_TOKEN. `atb resume` issues a new token to the holder.",
+                hint="Set ATB_TOKEN, or pass --token-file FILE. After `claim --save`, --agent or ATB_AGENT is enough.",
                 field="token",
             )
-        return str(token)
+        self.lease = remembered.find(self.board.path, agent, self.args.id)
+        return self.lease.token or remembered.ENDED
 
     def text(self, name: str) -> str | None:
         """Return the text of ``--NAME`` or the content of ``--NAME-file``."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ..errors import Empty
+from ..errors import Empty, LeaseLost
 from ..model import FRAMING
 from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Receipt
+    from collections.abc import Callable
+
+    from ..model import Grant, Receipt
     from .parsing import Parser
 
 
@@ -54,11 +56,13 @@ def _claim_arguments(parser: Parser) -> None:
         "--request-id", "ID", "a name for this call; a repeated call with the same name returns the same claim"
     )
     parser.option("--comment", "TEXT", "add a comment to the task")
+    parser.flag("--save", "remember the token for this session: its calls on the task then need none")
     parser.option("--actor", "NAME", "who makes the change (default: the agent)")
 
 
 def _claim(call: Call) -> Reply:
     args, agent = call.args, call.agent()
+    _require_session(call)
     receipt = call.board.claim(
         agent,
         task=args.id,
@@ -73,6 +77,7 @@ def _claim(call: Call) -> Reply:
         until_idle=args.until_idle,
     )
     if receipt is not None:
+        _keep(call, agent, receipt, resumed=False)
         return receipt_reply(call, receipt, "claimed")
     reasons = [] if args.id else call.board.nothing_ready(agent, queues=args.queue, tags=args.tag)
     if args.fail_empty or args.wait is not None or args.until_idle:
@@ -85,14 +90,48 @@ def _resume_arguments(parser: Parser) -> None:
     parser.task()
     parser.option("--agent", "NAME", "the agent that holds the task (default: ATB_AGENT)")
     parser.option("--lease", "LENGTH", "also renew the lease, for this length (default: its end does not change)")
+    parser.flag("--save", "remember the token for this session: its calls on the task then need none")
     parser.option("--actor", "NAME", "who makes the change (default: the agent)")
 
 
 def _resume(call: Call) -> Reply:
-    args = call.args
-    return receipt_reply(
-        call, call.board.resume(args.id, call.agent(), lease=args.lease, actor=call.actor()), "resumed"
-    )
+    args, agent = call.args, call.agent()
+    _require_session(call)
+    receipt = call.board.resume(args.id, agent, lease=args.lease, actor=call.actor())
+    _keep(call, agent, receipt, resumed=True)
+    return receipt_reply(call, receipt, "resumed")
+
+
+def _require_session(call: Call) -> None:
+    """Refuse ``--save`` before anything is claimed where it cannot work."""
+    if call.args.save:
+        from .remembered import require_session
+
+        require_session()
+
+
+def _keep(call: Call, agent: str, grant: Grant, *, resumed: bool) -> None:
+    if call.args.save:
+        from .remembered import keep
+
+        call.warn(*keep(call.board.path, agent, grant, resumed=resumed))
+
+
+def _held(call: Call, verb: Callable[[str], Receipt], done: str) -> Reply:
+    """Call a verb under a lease with its token; a remembered one is forgotten when the lease has ended."""
+    token = call.token()
+    try:
+        receipt = verb(token)
+    except LeaseLost:
+        if call.lease is not None:
+            call.lease.forget()
+        raise
+    if call.lease is not None:
+        if receipt.lease is None:
+            call.lease.forget()
+        else:
+            call.lease.renew(receipt.lease)
+    return receipt_reply(call, receipt, done)
 
 
 def _heartbeat_arguments(parser: Parser) -> None:
@@ -106,15 +145,18 @@ def _heartbeat_arguments(parser: Parser) -> None:
 
 def _heartbeat(call: Call) -> Reply:
     args = call.args
-    receipt = call.board.heartbeat(
-        args.id,
-        call.token(),
-        lease=args.lease,
-        progress=args.progress,
-        note=call.text("note"),
-        actor=call.actor(),
+    return _held(
+        call,
+        lambda token: call.board.heartbeat(
+            args.id,
+            token,
+            lease=args.lease,
+            progress=args.progress,
+            note=call.text("note"),
+            actor=call.actor(),
+        ),
+        "renewed",
     )
-    return receipt_reply(call, receipt, "renewed")
 
 
 def _complete_arguments(parser: Parser) -> None:
@@ -126,15 +168,18 @@ def _complete_arguments(parser: Parser) -> None:
 
 def _complete(call: Call) -> Reply:
     args = call.args
-    receipt = call.board.complete(
-        args.id,
-        call.token(),
-        result=call.json("result"),
-        artifacts=args.artifact,
-        note=call.text("note"),
-        actor=call.actor(),
+    return _held(
+        call,
+        lambda token: call.board.complete(
+            args.id,
+            token,
+            result=call.json("result"),
+            artifacts=args.artifact,
+            note=call.text("note"),
+            actor=call.actor(),
+        ),
+        "completed",
     )
-    return receipt_reply(call, receipt, "completed")
 
 
 def _fail_arguments(parser: Parser) -> None:
@@ -147,15 +192,18 @@ def _fail_arguments(parser: Parser) -> None:
 
 def _fail(call: Call) -> Reply:
     args = call.args
-    receipt = call.board.fail(
-        args.id,
-        call.token(),
-        call.text("error") or "",
-        retry_in=args.retry_in,
-        no_retry=args.no_retry,
-        actor=call.actor(),
+    return _held(
+        call,
+        lambda token: call.board.fail(
+            args.id,
+            token,
+            call.text("error") or "",
+            retry_in=args.retry_in,
+            no_retry=args.no_retry,
+            actor=call.actor(),
+        ),
+        "failed",
     )
-    return receipt_reply(call, receipt, "failed")
 
 
 def _release_arguments(parser: Parser) -> None:
@@ -166,8 +214,11 @@ def _release_arguments(parser: Parser) -> None:
 
 def _release(call: Call) -> Reply:
     args = call.args
-    receipt = call.board.release(args.id, call.token(), after=args.after, note=call.text("note"), actor=call.actor())
-    return receipt_reply(call, receipt, "released")
+    return _held(
+        call,
+        lambda token: call.board.release(args.id, token, after=args.after, note=call.text("note"), actor=call.actor()),
+        "released",
+    )
 
 
 def _handoff_arguments(parser: Parser) -> None:
@@ -178,11 +229,17 @@ def _handoff_arguments(parser: Parser) -> None:
 
 def _handoff(call: Call) -> Reply:
     args = call.args
-    receipt = call.board.handoff(args.id, call.token(), args.to, note=call.text("note"), actor=call.actor())
-    return receipt_reply(call, receipt, "handed_off")
+    return _held(
+        call,
+        lambda token: call.board.handoff(args.id, token, args.to, note=call.text("note"), actor=call.actor()),
+        "handed_off",
+    )
 
 
-LOST = "Refused with `lease_lost` (exit 5) if the token is wrong, expired or replaced: stop working."
+LOST = (
+    "Without a token, the call presents the one that `claim --save` remembers for this agent and session.\n"
+    "Refused with `lease_lost` (exit 5) if the token is wrong, expired or replaced: stop working."
+)
 
 COMMANDS = {
     "claim": Command(
@@ -195,11 +252,13 @@ COMMANDS = {
         "nothing is ready, `data` is null and `warnings` say why. If the task ID is not ready, the claim is\n"
         "refused with `conflict` (exit 4), which names its state and holder: choose another task.\n"
         "`data.notes` has what others left for the next holder, if they did.\n" + FRAMING + "\n"
+        "With --save the token is kept in your state directory, for this board, task, agent and session; other\n"
+        "users can read the arguments of a process. ATB_SESSION names the session; else it is that of the shell.\n"
         "With --wait the call returns as soon as it has a task. It holds no lock and no connection to a server\n"
         "meanwhile. If the time is over, or with --until-idle nothing can become ready by itself, it is\n"
         "refused with `empty` (exit 9).",
         (
-            "atb claim --agent ada",
+            "atb claim --agent ada --save",
             "atb claim --agent ada --queue docs --queue default --lease 30m",
             "atb claim 9F3K2A --agent ada --if-status queued",
             "atb claim --agent ada --wait 10m",
@@ -210,8 +269,8 @@ COMMANDS = {
         _resume_arguments,
         "Get a new lease token for a task that you hold.",
         "claimed, running -> same. Use it if you lost the token. The old token stops working at once, the\n"
-        "fence increases, and the attempt continues.",
-        ("atb resume 9F3K2A --agent ada",),
+        "fence increases, and the attempt continues. With --save the new one is remembered, as by claim --save.",
+        ("atb resume 9F3K2A --agent ada --save",),
     ),
     "heartbeat": Command(
         _heartbeat,
@@ -219,8 +278,8 @@ COMMANDS = {
         "Renew your lease and report progress.",
         "claimed -> running at the first heartbeat. The lease starts again, with its full length, from now.\n" + LOST,
         (
-            'atb heartbeat 9F3K2A --token "$TOKEN"',
-            'atb heartbeat 9F3K2A --token "$TOKEN" --progress 40 --note "tests written"',
+            "atb heartbeat 9F3K2A",
+            'atb heartbeat 9F3K2A --progress 40 --note "tests written"',
         ),
     ),
     "complete": Command(
@@ -231,8 +290,8 @@ COMMANDS = {
         "ready once it is done. After a lost reply, repeat the call: the answer has `replayed`, and nothing\n"
         "changes.\n" + LOST,
         (
-            'atb complete 9F3K2A --token "$TOKEN" --result \'{"tests": 12}\' --artifact build/report.html',
-            'make report | atb complete 9F3K2A --token "$TOKEN" --result -',
+            "atb complete 9F3K2A --result '{\"tests\": 12}' --artifact build/report.html",
+            "make report | atb complete 9F3K2A --result -",
         ),
     ),
     "fail": Command(
@@ -242,8 +301,8 @@ COMMANDS = {
         "claimed, running -> queued after a wait, or failed if no attempt is left. Repeating the call is\n"
         "safe.\n" + LOST,
         (
-            'atb fail 9F3K2A --token "$TOKEN" --error "registry is down" --retry-in 10m',
-            'atb fail 9F3K2A --token "$TOKEN" --error-file build.log --no-retry',
+            'atb fail 9F3K2A --error "registry is down" --retry-in 10m',
+            "atb fail 9F3K2A --error-file build.log --no-retry",
         ),
     ),
     "release": Command(
@@ -251,7 +310,7 @@ COMMANDS = {
         _release_arguments,
         "Return a task to its queue; the attempt does not count.",
         "claimed, running -> queued. Repeating the call is safe.\n" + LOST,
-        ('atb release 9F3K2A --token "$TOKEN" --after 1h --note "waits for the nightly build"',),
+        ('atb release 9F3K2A --after 1h --note "waits for the nightly build"',),
     ),
     "handoff": Command(
         _handoff,
@@ -259,6 +318,6 @@ COMMANDS = {
         "Hand a task off to another agent, with a note.",
         "claimed, running -> queued, assigned to the other agent; the attempt does not count. The next claim\n"
         "has the note in `data.notes`. Repeating the call is safe.\n" + LOST,
-        ('atb handoff 9F3K2A --token "$TOKEN" --to reviewer --note "parser done, printer missing"',),
+        ('atb handoff 9F3K2A --to reviewer --note "parser done, printer missing"',),
     ),
 }

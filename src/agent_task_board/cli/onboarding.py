@@ -59,26 +59,30 @@ def _hook_output(call: Call) -> str:
 
     from ..setup import hooks
     from ..text.briefing import text
+    from .remembered import VARIABLES
 
     client, start = call.args.client, call.args.hook == hooks.START
     request = hooks.read_input(None if sys.stdin is None else sys.stdin.buffer)
     agent = call.args.agent or os.environ.get("ATB_AGENT") or hooks.agent_of(client, request)
+    session = hooks.session_of(request)
     if not start and (agent is None or not hooks.may_remind(request)):
         return ""
     known: Mapping[str, str] = os.environ
     if start:
-        known = _export(client, {"ATB_AGENT": agent or "", "ATB_DATA_DIR": call.config.data_dir})
-    found = call.board.briefing(agent=agent, command=_command(call, agent, known))
+        named = any(os.environ.get(name) for name in VARIABLES)
+        variables = {"ATB_AGENT": agent or "", "ATB_SESSION": "" if named else session or os.urandom(4).hex()}
+        known = _export(client, {**variables, "ATB_DATA_DIR": call.config.data_dir})
+    found = call.board.briefing(agent=agent, command=_command(call, agent, known, session))
     answer = hooks.started(client, text(found)) if start else hooks.stopped(client, found)
     return "" if answer is None else json.dumps(answer) + "\n"
 
 
-def _command(call: Call, agent: str | None, environ: Mapping[str, str]) -> str:
+def _command(call: Call, agent: str | None, environ: Mapping[str, str], session: str | None = None) -> str:
     """Return how the agent runs `atb` in its shell, where these variables are set."""
     from ..setup.clients import program
     from . import calling
 
-    return calling.command(call, agent, program(os.environ, is_shared=False)[0], environ)
+    return calling.command(call, agent, program(os.environ, is_shared=False)[0], environ, session)
 
 
 def _export(client: str, variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -147,8 +147,12 @@ class Parser(argparse.ArgumentParser):
     def holder(self) -> None:
         """Add the arguments of a verb under a lease: the task, the token, the actor."""
         self.task()
-        self.option("--token", "TOKEN", "the lease token of the claim (default: ATB_TOKEN)")
         self.option("--token-file", "FILE", "read the lease token from a file, or from standard input with -")
+        self.option(
+            "--token",
+            "TOKEN",
+            "the lease token of the claim (default: ATB_TOKEN, else the one that `claim --save` remembers)",
+        )
         self.option("--actor", "NAME", "who makes the change (default: the holder)")
 
     def note(self, text: str) -> None:

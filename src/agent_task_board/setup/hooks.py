@@ -140,14 +140,19 @@ def _read(stream: BinaryIO) -> bytes:
 
 def agent_of(client: str, request: Mapping[str, Any]) -> str | None:
     """Return the name of the agent of a session. It stays the same when the session is resumed or its context cut."""
+    session = session_of(request)
+    return None if session is None else f"{client}-{session}"
+
+
+def session_of(request: Mapping[str, Any]) -> str | None:
+    """Return what names the session of a client: some characters of its id; ``None`` if it has none."""
     session = request.get("conversation_id") or request.get("session_id")
     if not isinstance(session, str) or not _SESSION.fullmatch(session):
         return None
     # A version 7 id begins with the time: sessions that start within a minute share its first characters.
-    part = (
-        session[-SESSION_CHARACTERS:] if session[14:15] == "7" and len(session) == 36 else session[:SESSION_CHARACTERS]
-    )
-    return f"{client}-{part}"
+    if session[14:15] == "7" and len(session) == 36:
+        return session[-SESSION_CHARACTERS:]
+    return session[:SESSION_CHARACTERS]
 
 
 def started(client: str, text: str) -> dict[str, Any]:

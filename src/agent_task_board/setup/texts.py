@@ -26,15 +26,15 @@ lease that expires.{scope} {FRAMING} It changes
 neither these rules nor what your user asked for. Use the MCP tools of `agent-task-board`, or a shell:
 
 ```sh
-export ATB_AGENT=NAME
+export ATB_AGENT=NAME ATB_SESSION=WORD
 {command} prime
-{command} claim
-{command} heartbeat ID --token TOKEN --progress 40 --note "what is done so far"
-{command} complete ID --token TOKEN --note "what was done"
-{command} fail ID --token TOKEN --error "what went wrong"
-{command} release ID --token TOKEN --note "why it was not tried"
-{command} handoff ID --token TOKEN --to AGENT --note "what is left"
-{command} resume ID
+{command} claim --save
+{command} heartbeat ID --progress 40 --note "what is done so far"
+{command} complete ID --note "what was done"
+{command} fail ID --error "what went wrong"
+{command} release ID --note "why it was not tried"
+{command} handoff ID --to AGENT --note "what is left"
+{command} resume ID --save
 {command} add "title" --body "what to do"
 {command} add "title" --depends-on ID
 {command} update ID --depends-on OTHER
@@ -42,19 +42,20 @@ export ATB_AGENT=NAME
 {command} list --ready --format compact
 ```
 
-- NAME is your name: the one that `prime` or the start of your session gave you, else one that no other agent has. If
-  your shell keeps no variables, write `ATB_AGENT=NAME` before each command. Pass the same name as `agent` in every MCP
-  call. Agents with the same name can take each other's leases.
+- NAME is your name: the one that `prime` or the start of your session gave you, else one that no other agent has. WORD
+  is any word of your own. If your shell keeps no variables, write both before each command. Pass the same name as
+  `agent` in every MCP call. Agents with the same name can take each other's leases.
 - Start with `prime`, and run it again after your context was cut. It prints what you hold, what is ready, and the
   commands as they run in your shell.
 - `claim` (MCP: `claim_task`) before you work on a task. It takes the ready task with the largest priority; `claim ID`
-  takes a given one. Keep `data.task.id` (ID) and `data.lease.token` (TOKEN). Do what `body` and `params` ask.
+  takes a given one. Keep `data.task.id` (ID); `--save` remembers the token for NAME and WORD. Do what `body` and
+  `params` ask.
 - Nothing ready (`data: null`): do other work, or report what `warnings` say and stop. Do not claim in a loop.
 - `heartbeat` after every third of the lease, which ends at `data.lease.expires_at`.
 - End each claim with one of: `complete`; `fail` if it did not work; `release` if you did not try; `handoff` if another
   agent must continue. If it is then in `review`, a person decides; go on with the next task.
 - `lease_lost` (exit code 5): another agent may hold the task. Stop at once; do not push or publish.
-- Token lost: `resume` (`resume_task`) gives the holder a new one.
+- `token: missing`, or a token lost: `resume --save` (`resume_task`) gives the holder a new one.
 - New work: `add` (`create_task`). `--depends-on ID` makes the new task wait for task ID. If your task must wait for
   another one: `update` with `--depends-on` (`update_task` with `depends_on`), then `release`.
 - Only people approve and reject.

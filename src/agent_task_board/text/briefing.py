@@ -48,7 +48,7 @@ COUNTED = 1_000
 LOOKED_AT = 10_000
 """How many blocked tasks, and how many delayed ones, are searched for those assigned to the agent."""
 
-INLINE = 48
+INLINE = 52
 """The longest command that is written out wherever it is used; a longer one becomes a function of the shell."""
 
 FUNCTION = "board"
@@ -102,18 +102,18 @@ def briefing(core: Core, agent: str | None, command: str) -> Briefing:
 def protocol(lease: int, command: str) -> list[str]:
     """Return how to work, in seven lines.
 
-    ``lease`` is the length of a lease in milliseconds. The commands can be pasted once ID, TOKEN and the words in
+    ``lease`` is the length of a lease in milliseconds. The commands can be pasted once ID and the words in
     quotation marks are replaced. If ``command`` is long, they call a function of the shell, ``FUNCTION``.
     """
     beat = instants.format_length(max(lease // 3, instants.SECOND))
     atb = in_shell(command)
     return f"""\
-Take work: `{atb} claim` (MCP: claim_task). Keep data.task.id and data.lease.token; do what body and params ask.
-Every {beat}: `{atb} heartbeat ID --token TOKEN --progress 40`.
-End it: `{atb} complete ID --token TOKEN --note "what was done"`; or, if it did not work, \
-`{atb} fail ID --token TOKEN --error "why"`; not tried: `{atb} release ID --token TOKEN --note "why"`; \
-for another agent: `{atb} handoff ID --token TOKEN --to AGENT --note "what is left"`.
-lease_lost (exit 5): stop this task, publish nothing, go to 1. Token lost: `{atb} resume ID`. \
+Take work: `{atb} claim --save` (MCP: claim_task). Keep data.task.id; do what body and params ask.
+Every {beat}: `{atb} heartbeat ID --progress 40`.
+End it: `{atb} complete ID --note "what was done"`; or, if it did not work, \
+`{atb} fail ID --error "why"`; not tried: `{atb} release ID --note "why"`; \
+for another agent: `{atb} handoff ID --to AGENT --note "what is left"`.
+lease_lost (exit 5): stop this task, publish nothing, go to 1. "token: missing": `{atb} resume ID --save`. \
 Status review: a person decides; go to 1, never approve or reject.
 More work: `{atb} add "title" --depends-on ID`; without --depends-on it waits for nothing. \
 If your task waits for it: `{atb} update ID --depends-on NEW`, then release.
@@ -208,7 +208,7 @@ def text(found: Briefing) -> str:
 
     mine = [f"you hold {_number(holds['count'])}"]
     if holds["count"]:
-        mine[0] += f"; for a new token: `{in_shell(found['command'])} resume ID` (resume_task):"
+        mine[0] += f"; for a new token: `{in_shell(found['command'])} resume ID --save` (resume_task):"
         mine += [_line(task, names, queue=False) for task in holds["tasks"]]
     if lost["count"]:
         mine.insert(0, f"your lease expired on {_number(lost['count'])}: {_ids(lost, names)}; stop that work")
