@@ -67,11 +67,16 @@ def trace_statements(begin: Callable[[str], None]) -> None:
     sqlite3.connect = connect_traced  # type: ignore[assignment]
 
 
+def concerns(place: str, path: object) -> bool:
+    """Say whether a change is below a place; a bare name is relative to a directory that is open."""
+    return isinstance(path, (str, bytes)) and (place in str(path) or not os.path.isabs(path))
+
+
 def _run_and_die(step: int, place: str, told: int, act: Callable[..., object], arguments: tuple[object, ...]) -> None:
     begin = reaper(step, told)
 
     def watch(event: str, given: tuple[Any, ...]) -> None:
-        if event in _CHANGES and place in str(given[0]):
+        if event in _CHANGES and concerns(place, given[0]):
             begin(f"{event} {os.path.basename(str(given[1 if event == 'os.link' else 0]))}")
 
     trace_statements(begin)

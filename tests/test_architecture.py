@@ -21,8 +21,8 @@ SOURCES = Path(agent_task_board.__file__).parent
 
 LAYERS = (
     {
-        *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable", "files"),
-        *("characters", "exhaustion", "folder", "isolation", "ownership", "places", "state", "trust"),
+        *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable"),
+        *("characters", "exhaustion", "folder", "isolation", "ownership", "places", "reach", "state", "trust"),
         "_version",
     },
     {"storage"},

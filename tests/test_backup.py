@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Board, BoardError
+from agent_task_board.folder import Folder
 from agent_task_board.storage import schema
 from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION
 from agent_task_board.storage.workdir import PREFIX, sweep, workplace
-from agent_task_board.upkeep import disk
 from agent_task_board.upkeep.restore import restore
 from tests.command_line import Terminal
 from tests.dying import kill_at_every_step
@@ -474,7 +474,7 @@ def test_board_on_a_disk_for_reading_only_is_backed_up_elsewhere(tmp_path: Path,
 
 
 def test_file_system_without_links_will_do(board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_links(source: str, path: str) -> None:
+    def no_links(source: str, path: str, **options: object) -> None:
         raise PermissionError(1, "no links here", source, None, path)
 
     board.add("first")
@@ -550,17 +550,18 @@ def test_restore_killed_at_any_step_leaves_a_whole_board_or_none(
 
 
 def test_folder_that_somebody_works_in_is_not_swept(tmp_path: Path) -> None:
-    with workplace(str(tmp_path)) as place:
-        (Path(place) / "tasks.db").write_text("half")
-        os.utime(place, (time.time() - 3_600,) * 2)
-        assert sweep(str(tmp_path)) == []
+    top = Folder(str(tmp_path))
+    with workplace(top) as place:
+        (Path(place.path) / "tasks.db").write_text("half")
+        os.utime(place.path, (time.time() - 3_600,) * 2)
+        assert sweep(top) == []
     assert names(tmp_path) == []
     left = tmp_path / f"{PREFIX}1-abc"
     left.mkdir()
-    assert sweep(str(tmp_path)) == [], "it may have been made this very moment"
+    assert sweep(top) == [], "it may have been made this very moment"
     os.utime(left, (time.time() - 3_600,) * 2)
     (tmp_path / f"{PREFIX}link").symlink_to(left)
-    assert sweep(str(tmp_path)) == [str(left)]
+    assert sweep(top) == [str(left)]
     assert names(tmp_path) == [f"{PREFIX}link"]
 
 
@@ -607,13 +608,13 @@ def test_restore_never_touches_a_directory_with_anything_in_it(filled: Path, pac
 def test_board_that_appears_while_another_is_restored_there_is_left_alone(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give_name = disk.give_name
+    give_name = Folder.give_name
 
-    def late(file: str, path: str) -> None:
-        Path(path).write_text("somebody was quicker")
-        give_name(file, path)
+    def late(self: Folder, old: str, new: str, other: Folder) -> None:
+        (Path(other.path) / new).write_text("somebody was quicker")
+        give_name(self, old, new, other)
 
-    monkeypatch.setattr("agent_task_board.upkeep.restore.give_name", late)
+    monkeypatch.setattr(Folder, "give_name", late)
     with refused("invalid_input"):
         restore(packed, tmp_path / "new")
     assert (tmp_path / "new" / "tasks.db").read_text() == "somebody was quicker"
@@ -841,8 +842,8 @@ def test_nothing_is_written_of_a_file_whose_beginning_is_no_board(
 ) -> None:
     written: list[str] = []
 
-    def note(path: str, chunks: Iterable[bytes]) -> None:
-        written.append(path)
+    def note(folder: Folder, name: str, chunks: Iterable[bytes]) -> None:
+        written.append(name)
 
     monkeypatch.setattr("agent_task_board.upkeep.restore.write_file", note)
     assert_refused(put_together(said(packed, LARGE_ONES[what](packed))), tmp_path)

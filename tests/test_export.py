@@ -20,7 +20,7 @@ from agent_task_board import Board
 from agent_task_board.cli import transfer
 from agent_task_board.transfer import export as transfer_export
 from tests.command_line import EXIT_CODES, TASK_KEYS, Terminal, program
-from tests.dying import trace_statements
+from tests.dying import concerns, trace_statements
 from tests.processes import Stage, contents, exit_code, in_fork
 from tests.support import bring_to, everything, open_board, refused
 from tests.test_store import Disk
@@ -252,7 +252,7 @@ def export_and_die(step: int, directory: str, target: str, pipe: int) -> None:
     folder = os.path.dirname(target)
     names = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir")
     board = open_board(directory)
-    sys.addaudithook(lambda name, about: begin(name) if name in names and folder in str(about[0]) else None)
+    sys.addaudithook(lambda name, about: begin(name) if name in names and concerns(folder, about[0]) else None)
     board.export(target)
     begin("return")
 

@@ -757,11 +757,11 @@ def test_file_that_cannot_be_written_leaves_all_as_they_were(
     before = tree(terminal)
     real, left = getattr(os, call), [after]
 
-    def full(*arguments: Any) -> Any:
+    def full(*arguments: Any, **named: Any) -> Any:
         left[0] -= 1
         if left[0] == -1:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*arguments)
+        return real(*arguments, **named)
 
     monkeypatch.setattr(os, call, full)
     error = terminal.refused("unusable", "setup", "claude")

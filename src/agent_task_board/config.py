@@ -359,24 +359,30 @@ def init(path: str, *, timezone: str | None = None) -> str:
         InvalidInput: ``path`` exists, or its directory does not.
         Unusable: the file cannot be written; nothing of it is left behind.
     """
-    from .files import create_file
+    from .folder import LeadsOut
+    from .reach import limits_of, reach_folder
     from .trust import trust_file
 
     file, text = absolute(_path(path, "path"), working_directory()), template(timezone)
+    name = os.path.basename(file)
     try:
-        descriptor = create_file(file)
+        with reach_folder(os.path.dirname(file), limits_of(file)) as folder:
+            descriptor = folder.create(name)
+            try:
+                with open(descriptor, "w", encoding="utf-8", newline="\n") as target:
+                    target.write(text)
+            except OSError:
+                folder.unlink(name)
+                raise
     except FileExistsError:
         hint = "Edit it, rename it, or name another path."
         raise InvalidInput(f"{file}: file exists", hint=hint, file=file) from None
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInput(f"{file}: no such directory", hint="Create the directory first.", file=file) from None
+    except LeadsOut as error:
+        hint = "Remove the link, or name the file by the directory that it leads to."
+        raise InvalidInput(f"{error.filename} is {error.strerror}", hint=hint, file=file) from None
     except OSError as error:
-        raise Unusable(f"{file}: {error.strerror}", file=file) from error
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as target:
-            target.write(text)
-    except OSError as error:
-        os.unlink(file)
         raise Unusable(f"{file}: {error.strerror}", file=file) from error
     try:  # noqa: SIM105  # importing contextlib takes too long
         trust_file(file, text.encode())

@@ -70,6 +70,10 @@ class Folder:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def fileno(self) -> int:
+        """Return the descriptor; -1 on a system that has none for directories."""
+        return self._descriptor
+
     def stat(self, name: str | None = None) -> os.stat_result:
         """Return what the system says of an entry, not of what it leads to; without a name, of the directory."""
         if name is None:
@@ -87,16 +91,25 @@ class Folder:
         """Return the names of all entries."""
         return os.listdir(self._descriptor if HAS_DESCRIPTORS else self.path)
 
+    def make(self, name: str, *, mode: int = 0o700) -> Folder:
+        """Create a directory in this one and open it.
+
+        Raises:
+            FileExistsError: something has that name.
+        """
+        os.mkdir(*self._at(name), mode, **self._by())
+        return self.child(name)
+
     def child(self, name: str, *, create: bool = False, mode: int = 0o700) -> Folder:
         """Open a directory in this one; with ``create``, make it if there is nothing of that name.
 
         Raises:
             LeadsOut: it is a symbolic link.
-            OSError: as for ``open``.
+            OSError: it does not exist, is no directory, or cannot be entered.
         """
         if create:
             with suppress(FileExistsError):
-                os.mkdir(*self._at(name), mode, **self._by())
+                return self.make(name, mode=mode)
         path = os.path.join(self.path, name)
         if not HAS_DESCRIPTORS:
             if os.path.islink(path):
@@ -148,15 +161,16 @@ class Folder:
                 raise OSError(errno.EINVAL, "not a regular file", os.path.join(self.path, name))
             return file.read(limit)
 
-    def write(self, name: str, content: bytes, *, mode: int = 0o600) -> str:
+    def write(self, name: str, content: bytes, *, mode: int | None = 0o600) -> str:
         """Write a new file under a name that nothing has yet, in this directory and on disk; return that name.
 
-        ``name`` is where it belongs: ``rename`` puts it there. ``mode`` counts as it is, whatever the umask.
+        ``name`` is where it belongs: ``rename`` puts it there. ``mode`` counts as it is, whatever the umask; ``None``
+        is what the umask leaves.
         """
         temporary = f".{name}.{os.urandom(6).hex()}.tmp"
         try:
-            with os.fdopen(self.create(temporary), "wb") as file:
-                if hasattr(os, "fchmod"):
+            with os.fdopen(self.create(temporary, mode=0o666 if mode is None else 0o600), "wb") as file:
+                if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(file.fileno(), mode)
                 file.write(content)
                 file.flush()
@@ -167,7 +181,7 @@ class Folder:
             raise
         return temporary
 
-    def replace(self, name: str, content: bytes, *, mode: int = 0o600) -> None:
+    def replace(self, name: str, content: bytes, *, mode: int | None = 0o600) -> None:
         """Create or replace a file as a whole; a symbolic link of that name is replaced, not followed."""
         temporary = self.write(name, content, mode=mode)
         try:
@@ -181,7 +195,7 @@ class Folder:
         """Rename an entry, over whatever has the new name; into ``other`` if it is given."""
         target = self if other is None else other
         if HAS_DESCRIPTORS:
-            os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=target._descriptor)
+            os.replace(old, new, src_dir_fd=self._descriptor, dst_dir_fd=target._descriptor)
         else:
             os.replace(os.path.join(self.path, old), os.path.join(target.path, new))
 
@@ -232,10 +246,10 @@ class Folder:
         else:
             os.chmod(*self._at(name), mode, **self._by())
 
-    def restrict(self) -> None:
-        """Let nobody but the owner enter the directory."""
+    def restrict(self, mode: int = 0o700) -> None:
+        """Set the permissions of the directory; by default, nobody but the owner can enter it."""
         if HAS_DESCRIPTORS:
-            os.fchmod(self._descriptor, 0o700)
+            os.fchmod(self._descriptor, mode)
 
     def sync(self) -> None:
         """Sync the names in the directory to disk."""

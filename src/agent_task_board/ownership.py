@@ -6,6 +6,7 @@ Everything that was found rather than named is asked about here: a board, a conf
 from __future__ import annotations
 
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,19 @@ def why_untrusted(path: str, *, above: bool = True, admits: Admits | None = None
         if reason is not None:
             return reason
     return None
+
+
+def keeps_names(directory: str) -> bool:
+    """Say whether nobody but this user and root can rename or remove what this user creates in a directory.
+
+    Where others can, a path in it may lead elsewhere at any moment.
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    found = os.stat(directory)
+    return why_untrusted(directory, above=False) is None or (
+        found.st_uid in (os.getuid(), 0) and bool(found.st_mode & stat.S_ISVTX)
+    )
 
 
 def _controlling(path: str, *, above: bool) -> list[str]:

@@ -133,6 +133,8 @@ def why_untrusted(path: str, *, above: bool = True, environ: Mapping[str, str] =
 
     It may if this user or root controls it (``ownership.why_untrusted``), or this user decided to trust it.
     """
+    if os.path.basename(path) == FILE and leads_out(path):  # settings beside the link would rule the board behind it
+        return f"{path} is a symbolic link that leads out of {os.path.dirname(path)}"
     reason = ownership.why_untrusted(path, above=above)
     if reason is not None:
         from .trust import Trust
@@ -146,6 +148,8 @@ def why_not_in(data_dir: str) -> str | None:
     board = os.path.join(data_dir, FILE)
     if os.path.lexists(board):
         return why_untrusted(board)
+    if leads_out(data_dir):
+        return f"{data_dir} is a symbolic link that leads out of {os.path.dirname(data_dir)}"
     return why_untrusted(data_dir, above=False) if os.path.lexists(data_dir) else None
 
 
@@ -257,6 +261,11 @@ def _parents(start: str) -> Iterator[str]:
         if above == directory:
             return
         directory = above
+
+
+def leads_out(path: str) -> bool:
+    """Say whether a path is a symbolic link that leads out of the directory that it is in."""
+    return os.path.islink(path) and not is_in(os.path.realpath(path), os.path.realpath(os.path.dirname(path)))
 
 
 def has_board(directory: str) -> bool:

@@ -136,7 +136,7 @@ def _slot(core: Core) -> Iterator[bool]:
     try:
         import fcntl
 
-        file = os.open(os.path.join(os.path.dirname(core.path), LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        file = os.open(os.path.join(os.path.dirname(core.path), LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except (ImportError, OSError):
         yield True
         return

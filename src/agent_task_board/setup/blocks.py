@@ -40,6 +40,7 @@ class Block:
     def __init__(self, path: str, root: str, marks: tuple[str, str], body: str) -> None:
         self.path = path
         self.root = root
+        self.within: str | None = root
         self.marks = marks
         self.body = _signed(body)
         self.notes: list[str] = []
@@ -310,6 +311,7 @@ class OwnFile:
     def __init__(self, path: str, root: str, text: str) -> None:
         self.path = path
         self.root = root
+        self.within: str | None = root
         self.text = text
         self.notes: list[str] = []
 

@@ -191,7 +191,9 @@ def pieces(client: str, server: Server, *, project: str | None, environ: Mapping
             place = os.path.join(project, in_project)
             found.append(_piece(client, kind, place, project, server, user=False))
         elif project is None and in_home is not None:
-            found.append(_piece(client, kind, *_in_home(in_home, environ), server, user=True))
+            piece = _piece(client, kind, *_in_home(in_home, environ), server, user=True)
+            piece.within = None
+            found.append(piece)
     if not found:
         raise InvalidInput(f"user: not supported for {client}", hint="Leave out --user.", field="user")
     return found

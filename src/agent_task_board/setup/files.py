@@ -7,6 +7,8 @@ import os
 import stat
 
 from ..errors import InvalidInput, Unusable
+from ..folder import LeadsOut
+from ..reach import reach
 from . import folders
 
 TYPE_CHECKING = False
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
         path: str
         root: str
+        within: str | None
+        """The directory that no symbolic link may lead out of; ``None``: a user's own links may lead anywhere."""
         notes: list[str]
         """Warnings about the last ``put`` or ``take``."""
 
@@ -63,7 +67,7 @@ class Change:
     ``notes`` are warnings.
     """
 
-    __slots__ = ("action", "after", "before", "content", "notes", "path", "root")
+    __slots__ = ("action", "after", "before", "content", "notes", "path", "root", "within")
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class Change:
     ) -> None:
         self.path = piece.path
         self.root = piece.root
+        self.within = piece.within
         self.before = before
         self.after = after
         self.content = content
@@ -101,10 +106,9 @@ def plan(pieces: Iterable[Piece], *, remove: bool) -> list[Change]:
 
 def _planned(piece: Piece, *, remove: bool) -> Change:
     path = piece.path
-    before = read(path)
+    before = read(piece, may_create=not remove)
     try:
         if not remove:
-            _refuse_loose_link(path)
             after, content = piece.put(before), piece.own()
         elif before is None:
             after, content = None, None
@@ -122,14 +126,6 @@ def _planned(piece: Piece, *, remove: bool) -> Change:
 _BY_HAND = {False: "Add the text in details.add by hand.", True: "Remove the text in details.add by hand."}
 
 
-def _refuse_loose_link(path: str) -> None:
-    """Refuse a path with a symbolic link without a target: the target is not ours to create."""
-    while path != os.path.dirname(path):
-        if os.path.islink(path) and not os.path.exists(path):
-            raise Unfit(f"cannot be written: {path} is a symbolic link without a target")
-        path = os.path.dirname(path)
-
-
 def _action(before: str | None, after: str | None) -> str:
     if before == after:
         return UNCHANGED
@@ -138,107 +134,139 @@ def _action(before: str | None, after: str | None) -> str:
     return CREATE if before is None else UPDATE
 
 
-def read(path: str) -> str | None:
+def read(piece: Piece, *, may_create: bool = False) -> str | None:
     """Return the text of a file with its line endings; ``None`` if it is missing.
 
     Raises:
-        InvalidInput: the file is not a regular file, or not UTF-8.
+        InvalidInput: the file is not a regular file, or not UTF-8; or a symbolic link leads out of the project or, with
+            ``may_create``, to nothing: the target is not ours to create.
         Unusable: the file cannot be read.
     """
+    path = piece.path
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # before open(), which would wait for a writer of a pipe
-            raise InvalidInput(f"{path}: not a regular file", hint="Nothing was changed.", file=path)
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8")
+        with reach(path, piece.within) as spot:
+            found = spot.find()
+            if found is None:
+                if spot.is_linked and may_create:
+                    raise _loose(path)
+                return None
+            if not stat.S_ISREG(found.st_mode):  # before open(), which would wait for a writer of a pipe
+                raise InvalidInput(f"{path}: not a regular file", hint="Nothing was changed.", file=path)
+            return spot.folder.read(spot.name).decode("utf-8")
     except FileNotFoundError:
+        if may_create and _is_loose(path):
+            raise _loose(path) from None
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{path}: not UTF-8 (byte {error.start:,})", hint="Nothing was changed.", file=path
         ) from None
     except OSError as error:
-        raise _unusable(path, error) from error
+        raise _refusal(path, error) from error
+
+
+def _is_loose(path: str) -> bool:
+    """Say whether a path has a symbolic link without a target."""
+    while path != os.path.dirname(path):
+        if os.path.islink(path) and not os.path.exists(path):
+            return True
+        path = os.path.dirname(path)
+    return False
+
+
+def _loose(path: str) -> InvalidInput:
+    hint = "Nothing was changed. Create its target, or remove the link."
+    return InvalidInput(f"{path}: leads through a symbolic link without a target", hint=hint, file=path)
+
+
+class _Staged:
+    """One change on its way: where it goes, what its file's permissions were, and the new content beside it."""
+
+    def __init__(self, change: Change, created: list[str]) -> None:
+        self.change = change
+        self.temporary = ""
+        self.spot = reach(change.path, change.within, create=change.after is not None, mode=0o777, created=created)
+        try:
+            found = self.spot.find()
+            self.mode = None if found is None else stat.S_IMODE(found.st_mode)
+            if change.after is not None:
+                self.temporary = self._write(change.after)
+        except BaseException:
+            self.spot.close()
+            raise
+
+    def put(self) -> None:
+        if self.temporary:
+            self.spot.folder.rename(self.temporary, self.spot.name)
+            self.temporary = ""
+        else:
+            self.spot.folder.unlink(self.spot.name)
+
+    def put_back(self) -> None:
+        if self.change.before is None:
+            self.spot.folder.unlink(self.spot.name)
+        else:
+            self.spot.folder.rename(self._write(self.change.before), self.spot.name)
+
+    def close(self) -> None:
+        if self.temporary:
+            with contextlib.suppress(OSError):
+                self.spot.folder.unlink(self.temporary)
+        self.spot.close()
+
+    def _write(self, text: str) -> str:
+        return self.spot.folder.write(self.spot.name, text.encode("utf-8"), mode=self.mode)
 
 
 def write(changes: Iterable[Change]) -> None:
     """Write all changes. If one file cannot be written, the others are restored.
 
     Raises:
+        InvalidInput: a symbolic link leads out of the project by now.
         Unusable: a file cannot be written.
     """
     wanted = [change for change in changes if change.after != change.before]
-    staged: list[str] = []
+    staged: list[_Staged] = []
     created: list[str] = []
-    done: list[Change] = []
+    done: list[_Staged] = []
     path = ""
     try:
         for change in wanted:  # if the disk is full, this fails before anything is replaced
             path = change.path
-            staged.append("" if change.after is None else _stage(path, change.after, created))
-        for change, temporary in zip(wanted, staged, strict=True):
-            path = change.path
-            if change.after is None:
-                os.unlink(os.path.realpath(path))
-            else:
-                os.replace(temporary, os.path.realpath(path))
-            done.append(change)
+            staged.append(_Staged(change, created))
+        for one in staged:
+            path = one.change.path
+            one.put()
+            done.append(one)
     except OSError as error:
-        for temporary in filter(None, staged):
+        for one in done:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        for change in done:
-            with contextlib.suppress(OSError):
-                _restore(change)
+                one.put_back()
+        for one in staged:
+            one.close()
         _drop(created)
-        raise _unusable(path, error) from error
+        raise _refusal(path, error) from error
+    for one in staged:
+        one.close()
     folders.remember(created)
     for change in wanted:
         if change.after is None:
             folders.drop_empty(os.path.dirname(change.path), change.root)
 
 
-def _stage(path: str, text: str, created: list[str]) -> str:
-    """Write a temporary file next to ``path``; return its path. New directories are added to ``created``."""
-    real = os.path.realpath(path)  # a symbolic link stays one
-    folder = os.path.dirname(real)
-    missing: list[str] = []
-    while not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for folder in reversed(missing):
-        os.mkdir(folder)
-        created.append(folder)
-    temporary = f"{real}.{os.urandom(6).hex()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            if os.path.exists(real):
-                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(real).st_mode))
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        os.unlink(temporary)
-        raise
-    return temporary
-
-
 def restore(changes: Iterable[Change]) -> None:
     """Put back what ``write`` changed, as far as that is possible."""
     for change in changes:
         if change.after != change.before:
-            with contextlib.suppress(OSError):
-                _restore(change)
+            with contextlib.suppress(OSError), reach(change.path, change.within) as spot:
+                if change.before is None:
+                    spot.folder.unlink(spot.name)
+                else:
+                    found = spot.find()
+                    mode = None if found is None else stat.S_IMODE(found.st_mode)
+                    spot.folder.replace(spot.name, change.before.encode("utf-8"), mode=mode)
             if change.before is None:
                 folders.drop_empty(os.path.dirname(change.path), change.root)
-
-
-def _restore(change: Change) -> None:
-    real = os.path.realpath(change.path)
-    if change.before is None:
-        os.unlink(real)
-    else:
-        os.replace(_stage(real, change.before, []), real)
 
 
 def _drop(folders: Sequence[str]) -> None:
@@ -247,7 +275,14 @@ def _drop(folders: Sequence[str]) -> None:
             os.rmdir(folder)
 
 
-def _unusable(path: str, error: OSError) -> Unusable:
+def _refusal(path: str, error: OSError) -> InvalidInput | Unusable:
+    if isinstance(error, LeadsOut):
+        return InvalidInput(
+            f"{path}: {error.filename} is {error.strerror}",
+            hint="Nothing was changed. A checkout may hold such a link: remove it, or edit its target by hand.",
+            file=path,
+            link=error.filename,
+        )
     return Unusable(
         f"{path}: {error.strerror}", hint="Nothing was changed. Check the disk and the permissions.", file=path
     )

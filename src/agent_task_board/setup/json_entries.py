@@ -117,6 +117,7 @@ class JsonEntries:
     def __init__(self, path: str, root: str, entries: Sequence[Entry]) -> None:
         self.path = path
         self.root = root
+        self.within: str | None = root
         self.entries = entries
         self.notes: list[str] = []
 

@@ -29,6 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+"""A symbolic link is not followed: the file that it leads to is not ours to create."""
+
 PATIENCE = 2.0
 """Seconds that a writer waits in the queue before it continues without the turnstile."""
 
@@ -144,7 +147,7 @@ class _Lock:
         if self._file < 0 and HAS_FLOCK:
             try:
                 with _opening:
-                    self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    self._file = os.open(self._path, _FLAGS, 0o600)
                     _descriptors[self._file] = self
             except OSError:
                 return False

@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..folder import Folder
+
 PREFIX = ".atb-unfinished-"
 GRACE = 60
 """Seconds for which a new folder may not be locked yet."""
@@ -30,48 +32,47 @@ LONG = 86_400
 
 
 @contextmanager
-def workplace(directory: str) -> Iterator[str]:
+def workplace(parent: Folder) -> Iterator[Folder]:
     """Create a folder that only this user can access, and remove it and its contents at the end."""
-    path = os.path.join(directory, f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}")
-    os.mkdir(path, 0o700)
-    lock = _lock(path)
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
+    name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+    with parent.make(name) as place:
+        lock = _lock(place)
+        try:
+            yield place
+        finally:
+            _remove(parent, name)
+            if lock is not None:
+                os.close(lock)
 
 
-def leftovers(directory: str) -> list[str]:
-    """Return the folders that killed processes left in a directory."""
-    try:
-        names = os.listdir(directory)
-    except OSError:
-        return []
-    paths = (os.path.join(directory, name) for name in sorted(names) if name.startswith(PREFIX))
-    return [path for path in paths if _is_left(path)]
+def leftovers(parent: Folder) -> list[str]:
+    """Return the paths of the folders that killed processes of this user left in a directory."""
+    return [os.path.join(parent.path, name) for name in _left(parent)]
 
 
-def sweep(directory: str) -> list[str]:
-    """Remove the folders that killed processes left in a directory; return those that were removed."""
+def sweep(parent: Folder) -> list[str]:
+    """Remove the folders that killed processes of this user left in a directory; return those that were removed."""
     gone = []
-    for path in leftovers(directory):
-        shutil.rmtree(path, ignore_errors=True)
-        if not os.path.lexists(path):
-            gone.append(path)
+    for name in _left(parent):
+        _remove(parent, name)
+        if parent.find(name) is None:
+            gone.append(os.path.join(parent.path, name))
     return gone
 
 
-def sync_directory(directory: str) -> None:
-    """Sync the names in a directory to disk."""
-    if os.name == "nt":
-        return
-    opened = os.open(directory, os.O_RDONLY)
+def _left(parent: Folder) -> list[str]:
     try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        names = parent.names()
+    except OSError:
+        return []
+    return [name for name in sorted(names) if name.startswith(PREFIX) and _is_left(parent, name)]
+
+
+def _remove(parent: Folder, name: str) -> None:
+    if shutil.rmtree.avoids_symlink_attacks:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=parent.fileno())
+    else:
+        shutil.rmtree(os.path.join(parent.path, name), ignore_errors=True)
 
 
 def make_directory(directory: str) -> bool:
@@ -90,29 +91,31 @@ def make_directory(directory: str) -> bool:
     return True
 
 
-def _is_left(path: str) -> bool:
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except OSError:
+def _is_left(parent: Folder, name: str) -> bool:
+    found = parent.find(name)
+    if found is None or not stat.S_ISDIR(found.st_mode) or time.time() - found.st_mtime < GRACE:
         return False
-    age = time.time() - found.st_mtime
-    if not stat.S_ISDIR(found.st_mode) or age < GRACE:
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
         return False
     if fcntl is None:
-        return age > LONG
-    lock = _lock(path)
+        return time.time() - found.st_mtime > LONG
+    try:
+        with parent.child(name) as place:
+            lock = _lock(place)
+    except OSError:
+        return False
     if lock is None:
         return False
     os.close(lock)
     return True
 
 
-def _lock(path: str) -> int | None:
+def _lock(place: Folder) -> int | None:
     """Lock a folder and return its descriptor; ``None`` if another process holds it or there are no locks."""
     if fcntl is None:
         return None
     try:
-        opened = os.open(path, os.O_RDONLY)
+        opened = os.dup(place.fileno())
     except OSError:
         return None
     try:

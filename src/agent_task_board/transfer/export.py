@@ -11,8 +11,10 @@ from .. import inputs
 from ..board.rows import COLUMNS, NAMES
 from ..board.snapshot import COLUMNS as JSON_COLUMNS
 from ..errors import InvalidInput, Unusable
+from ..folder import LeadsOut
 from ..model import JSON_KEYS
 from ..printable import escape_json
+from ..reach import limits_of, reach
 from ..storage import workdir
 from .document import ARRAYS, NAME, VERSION
 
@@ -84,7 +86,7 @@ def export(
         if not isinstance(target, (str, os.PathLike)):
             return _export_to_stream(exporter, target)
         path = _check_path(core, os.fspath(target))
-        return {"path": path, **_export_to_path(exporter, path)}
+        return {"path": os.path.realpath(path), **_export_to_path(exporter, path)}
     except MemoryError:
         raise Unusable(
             "there is not enough memory for this export",
@@ -219,44 +221,58 @@ def _temporary_directory() -> str | None:
 
 
 def _check_path(core: Core, path: str) -> str:
-    """Return the path with links resolved, if a file can be created or replaced there.
+    """Return the absolute path, if a file can be created or replaced there.
 
     Raises:
-        InvalidInput: the path is that of something else than a file, or of the board itself.
+        InvalidInput: the path is that of something else than a file, or of the board itself, or a link leads out.
     """
     try:
-        real = os.path.realpath(path)
+        absolute = os.path.abspath(path)
+        real = os.path.realpath(absolute)
         if os.path.lexists(real) and not os.path.isfile(real):
             raise InvalidInput(
                 f"output: not a file: {path[:200]}",
                 hint="Omit --output to write to standard output.",
                 field="output",
             )
+        if core.database.owns(real):
+            raise InvalidInput(f"output: {path[:200]} is the board itself", field="output")
+        with contextlib.suppress(FileNotFoundError):
+            reach(absolute, limits_of(absolute)).close()
     except ValueError as error:  # a NUL
         raise InvalidInput(f"output: {path[:200]!r}: {error}", field="output") from None
-    if core.database.owns(real):
-        raise InvalidInput(f"output: {path[:200]} is the board itself", field="output")
-    return real
+    except OSError as error:
+        _refuse_output(absolute, error)
+    return absolute
 
 
 @contextlib.contextmanager
 def _replaced_file(path: str) -> Iterator[BinaryIO]:
     """Create or replace a file once its content is complete and on disk; if the block fails, nothing changes."""
-    folder = os.path.dirname(path)
     try:
-        workdir.sweep(folder)
-        with workdir.workplace(folder) as place:
-            temporary = os.path.join(place, "export")
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 20) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        workdir.sync_directory(folder)
+        with reach(path, limits_of(path)) as spot:
+            workdir.sweep(spot.folder)
+            with workdir.workplace(spot.folder) as place:
+                with open(place.create("export"), "wb", buffering=1 << 20) as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                place.rename("export", spot.name, spot.folder)
+            spot.folder.sync()
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR):
-            raise InvalidInput(f"output: {path}: {error.strerror}", field="output") from None
-        raise Unusable(
-            f"output: {path} cannot be written: {error.strerror}",
-            hint="Free some space, or choose another path; no partial file was left behind.",
+        _refuse_output(path, error)
+
+
+def _refuse_output(path: str, error: OSError) -> NoReturn:
+    if isinstance(error, LeadsOut):
+        raise InvalidInput(
+            f"output: {error.filename} is {error.strerror}",
+            hint="Nothing was written. Remove the link, or name the file that it leads to.",
+            field="output",
         ) from error
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EISDIR):
+        raise InvalidInput(f"output: {path}: {error.strerror}", field="output") from None
+    raise Unusable(
+        f"output: {path} cannot be written: {error.strerror}",
+        hint="Free some space, or choose another path; no partial file was left behind.",
+    ) from error

@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import zipfile
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import count
 
 from .. import inputs, instants
 from .._version import __version__
 from ..errors import Unusable, no_board
-from ..files import create_file
+from ..folder import Folder
+from ..ownership import keeps_names
+from ..reach import limits_of, reach_folder
 from ..storage import copies, schema
 from ..storage.db import FILE, SCHEMA_VERSION, Error, refuse
-from ..storage.workdir import make_directory, sweep, sync_directory, workplace
-from .disk import CHUNK, give_name, refusing, write_file
+from ..storage.workdir import sweep, workplace
+from .disk import CHUNK, refusing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from ..board.core import Core
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 FOLDER = "backups"
 METADATA = "metadata.json"
+_PACKED = "packed.zip"
 FORMAT = 1
 KEEP_HIGH = 1_000_000
 
@@ -46,9 +50,10 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         inputs.integer(keep, "keep", 1, KEEP_HIGH)
     database = core.database
     if output is None:
-        directory = os.path.join(database.directory, FOLDER)
+        directory, within = _own_directory(database)
     else:  # checked first: an empty name would be the working directory
         directory = os.path.abspath(inputs.line(os.fspath(output), "output", inputs.PATH))
+        within = limits_of(directory)
     if not database.exists():
         raise no_board(database.path)
     board_id = ""
@@ -59,9 +64,10 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         with database.read() as tx:
             copies.copy_board(tx, copy, database.path, directory)
 
-    path, about = _store(database.path, directory, ("backup", board_id), fill, core.clock())
-    answer = {"path": path, "tasks": about["tasks"], "events": about["events"], "sha256": about["sha256"]}
-    return answer if keep is None else {**answer, "removed": _remove_old(directory, path, board_id, keep)}
+    with refusing(directory), reach_folder(directory, within, create=True) as folder:
+        path, about = _store(database.path, folder, ("backup", board_id), fill, core.clock())
+        answer = {"path": path, "tasks": about["tasks"], "events": about["events"], "sha256": about["sha256"]}
+        return answer if keep is None else {**answer, "removed": _remove_old(folder, path, board_id, keep)}
 
 
 def before_migration(database: Database) -> None:
@@ -70,7 +76,7 @@ def before_migration(database: Database) -> None:
     Raises:
         Unusable: the backup failed, so the board must not be changed.
     """
-    directory = os.path.join(database.directory, FOLDER)
+    directory, within = _own_directory(database)
 
     def fill(copy: Connection) -> None:
         # A separate connection: the caller's is in a write transaction.
@@ -78,7 +84,8 @@ def before_migration(database: Database) -> None:
             copies.copy_board(source, copy, database.path, directory)
 
     try:
-        _store(database.path, directory, (f"before-schema-{SCHEMA_VERSION}", ""), fill, instants.now())
+        with refusing(directory), reach_folder(directory, within, create=True) as folder:
+            _store(database.path, folder, (f"before-schema-{SCHEMA_VERSION}", ""), fill, instants.now())
     except Unusable as error:
         raise Unusable(
             f"cannot migrate the older schema: the backup before it failed: {error.message}",
@@ -89,29 +96,55 @@ def before_migration(database: Database) -> None:
 # Create a backup
 
 
+def _own_directory(database: Database) -> tuple[str, str]:
+    """Return where the backups of a board are by default, and the directory that no link may lead out of."""
+    above = os.path.abspath(database.directory)
+    return os.path.join(above, FOLDER), above
+
+
 def _store(
-    board: str, directory: str, name: tuple[str, str], fill: Callable[[Connection], None], now: int
+    board: str, folder: Folder, name: tuple[str, str], fill: Callable[[Connection], None], now: int
 ) -> tuple[str, dict[str, Any]]:
     """Fill a copy of the board, check it, and put it into a directory as a ZIP; return its path and metadata.
 
     ``name`` is what the file's name has before and after the instant.
     """
-    with refusing(directory):
-        make_directory(directory)
-        sweep(directory)
-        with workplace(directory) as place:
-            file, packed = os.path.join(place, FILE), os.path.join(place, "packed.zip")
-            write_file(file, ())
-            with closing(copies.open_copy(file)) as copy:
-                fill(copy)
-                about = _about(copy, board)
-            metadata = {"format": FORMAT, "schema": about["schema"], "created_at": instants.to_text(now)}
-            metadata |= {"version": __version__, **about, "board": name[1] or None}
-            _pack(packed, file, metadata, now)
-            stamp = re.sub(r"[-:]|\..*", "", instants.to_text(now)) + "Z"
-            path = _publish(packed, directory, "-".join(filter(None, (name[0], stamp, name[1]))))
-        sync_directory(directory)
+    sweep(folder)
+    with workplace(folder) as place, _staging(board, folder, place) as staging:
+        os.close(staging.create(FILE))
+        with closing(copies.open_copy(os.path.join(staging.path, FILE))) as copy:
+            fill(copy)
+            about = _about(copy, board)
+        metadata = {"format": FORMAT, "schema": about["schema"], "created_at": instants.to_text(now)}
+        metadata |= {"version": __version__, **about, "board": name[1] or None}
+        _pack(place, staging, metadata, now)
+        stamp = re.sub(r"[-:]|\..*", "", instants.to_text(now)) + "Z"
+        path = _publish(place, folder, "-".join(filter(None, (name[0], stamp, name[1]))))
+    folder.sync()
     return path, metadata
+
+
+@contextmanager
+def _staging(board: str, folder: Folder, place: Folder) -> Iterator[Folder]:
+    """Yield the folder in which SQLite fills the copy.
+
+    SQLite takes a path. In a directory where other users can rename what is in it, that path could lead to another
+    board a moment later; the copy is then made beside the board, or in the directory for temporary files.
+    """
+    import tempfile
+
+    if keeps_names(folder.path):
+        yield place
+        return
+    for directory in (os.path.dirname(os.path.abspath(board)), tempfile.gettempdir()):
+        if keeps_names(directory) and os.access(directory, os.W_OK):
+            with Folder(directory) as parent, workplace(parent) as staging:
+                yield staging
+            return
+    raise Unusable(
+        f"{folder.path}: other users can replace what is in it",
+        hint="Name a directory that only you can write, with --output.",
+    )
 
 
 def _about(copy: Connection, board: str) -> dict[str, Any]:
@@ -144,13 +177,14 @@ def _checked(copy: Connection, board: str) -> dict[str, Any]:
     return {"schema": version, "tasks": tasks, "events": events, "schedules": schedules, "newest_event": newest}
 
 
-def _pack(path: str, file: str, metadata: dict[str, Any], now: int) -> None:
+def _pack(place: Folder, staging: Folder, metadata: dict[str, Any], now: int) -> None:
     """Zip a copy and its metadata; adds ``size`` and ``sha256`` to the metadata."""
-    metadata["size"] = os.stat(file).st_size
+    metadata["size"] = staging.stat(FILE).st_size
     hashing = sha256()
-    with os.fdopen(create_file(path), "wb") as target:
+    with os.fdopen(place.create(_PACKED), "wb") as target:
         with zipfile.ZipFile(target, "w") as packed:
-            with open(file, "rb") as source, packed.open(_member(FILE, metadata["size"], now), "w") as member:
+            copy = os.fdopen(staging.open(FILE), "rb")
+            with copy as source, packed.open(_member(FILE, metadata["size"], now), "w") as member:
                 while chunk := source.read(CHUNK):
                     hashing.update(chunk)
                     member.write(chunk)
@@ -172,37 +206,41 @@ def _member(name: str, size: int, now: int) -> zipfile.ZipInfo:
     return member
 
 
-def _publish(packed: str, directory: str, stem: str) -> str:
+def _publish(place: Folder, folder: Folder, stem: str) -> str:
     """Give a ZIP its name; if the name is taken, with a number.
 
     The number is above all existing ones, even if lower ones are free again: it shows the order.
     """
     taken = re.compile(rf"{re.escape(stem)}(?:-(\d{{1,9}}))?\.zip", re.ASCII)
-    numbers = [int(found[1] or 1) for found in map(taken.fullmatch, os.listdir(directory)) if found]
+    numbers = [int(found[1] or 1) for found in map(taken.fullmatch, folder.names()) if found]
     for number in count(max(numbers, default=0) + 1):
-        path = os.path.join(directory, f"{stem}.zip" if number == 1 else f"{stem}-{number}.zip")
+        name = f"{stem}.zip" if number == 1 else f"{stem}-{number}.zip"
         try:
-            give_name(packed, path)
+            place.give_name(_PACKED, name, folder)
         except FileExistsError:
             continue
-        return path
+        return os.path.join(folder.path, name)
     raise AssertionError
 
 
-def _remove_old(directory: str, newest: str, board_id: str, keep: int) -> int:
+def _remove_old(folder: Folder, newest: str, board_id: str, keep: int) -> int:
     """Remove the oldest backups of a board until ``keep`` are left, including the newest; return how many were removed.
 
     Only a name with the board's id counts: other boards may have their backups in the same directory.
     """
     found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            ours = _NAME.fullmatch(entry.name)
-            if ours and ours[2] == board_id and entry.path != newest and entry.is_file(follow_symlinks=False):
-                found.append((ours[1], int(ours[3] or 1), entry.path))
+    for name in folder.names():
+        ours = _NAME.fullmatch(name)
+        if ours and ours[2] == board_id and name != os.path.basename(newest) and _is_file(folder, name):
+            found.append((ours[1], int(ours[3] or 1), name))
     removed = 0
-    for _, _, path in sorted(found)[: max(0, len(found) + 1 - keep)]:
+    for _, _, name in sorted(found)[: max(0, len(found) + 1 - keep)]:
         with suppress(FileNotFoundError):  # another process removed it first
-            os.unlink(path)
+            folder.unlink(name)
             removed += 1
     return removed
+
+
+def _is_file(folder: Folder, name: str) -> bool:
+    found = folder.find(name)
+    return found is not None and stat.S_ISREG(found.st_mode)

@@ -7,12 +7,14 @@ import os
 from contextlib import contextmanager
 
 from ..errors import Unusable
-from ..files import create_file
+from ..folder import LeadsOut
 from ..storage.db import Error, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ..folder import Folder
 
 CHUNK = 1 << 20
 """The number of bytes that are read or written at once."""
@@ -29,33 +31,20 @@ def refusing(directory: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = "Free some space, then repeat the same call; nothing was changed."
             raise Unusable(f"{directory}: the disk is full", hint=hint) from error
+        if isinstance(error, LeadsOut):
+            hint = "Nothing was changed. Remove the link, or name the directory that it leads to."
+            raise Unusable(f"{error.filename} is {error.strerror}", hint=hint, link=error.filename) from error
         hint = "Check its owner and permissions, or name another directory."
         raise Unusable(f"{error.filename or directory}: {error.strerror or error}", hint=hint) from error
 
 
-def write_file(path: str, chunks: Iterable[bytes]) -> None:
+def write_file(folder: Folder, name: str, chunks: Iterable[bytes]) -> None:
     """Write a new file that only this user can read, and sync it to disk."""
-    with os.fdopen(create_file(path), "wb") as file:
+    with os.fdopen(folder.create(name), "wb") as file:
         for chunk in chunks:
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
-
-
-def give_name(file: str, path: str) -> None:
-    """Move a file to another name; never replace a file.
-
-    Raises:
-        FileExistsError: a file has that name.
-    """
-    try:
-        os.link(file, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(file, path)
 
 
 def free_space(directory: str) -> int | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 
 from ..board import stuck
 from ..board.core import is_board_id
 from ..errors import Unusable
+from ..folder import Folder, LeadsOut
+from ..reach import limits_of, reach
 from ..storage.workdir import sweep
 from .contents import ATTEMPTS_BY_OUTCOME, OPEN_DEPENDENCIES, TASKS_BY_STATUS, revision_and_least
 from .surroundings import exposed_configs, own_files, workplaces
@@ -75,17 +76,33 @@ def _fix_leftovers(checkup: Checkup) -> list[str]:
 
 def _fix_permissions(checkup: Checkup) -> list[str]:
     did = []
-    for path in [*own_files(checkup), *exposed_configs(checkup)]:
-        with suppress(FileNotFoundError):
-            found = os.stat(path).st_mode
-            unwanted = 0o022 if stat.S_ISDIR(found) else 0o077
-            if found & unwanted:
-                try:
-                    os.chmod(path, stat.S_IMODE(found) & ~unwanted)
-                except OSError as error:
-                    raise Unusable(f"{path}: {error.strerror}", hint="Repeat this as the owner of the file.") from error
-                did.append(f"removed the access of other users to {path}")
+    above = os.path.abspath(checkup.directory)
+    with Folder(above) as folder:
+        found = stat.S_IMODE(folder.stat().st_mode)
+        if found & 0o022:
+            folder.restrict(found & ~0o022)
+            did.append(f"removed the access of other users to {above}")
+    for path in own_files(checkup)[1:]:
+        did += _restrict(path, above)
+    for path in exposed_configs(checkup):
+        did += _restrict(path, limits_of(path))
     return did
+
+
+def _restrict(path: str, within: str) -> list[str]:
+    """Take the access of other users to a file or directory away; a link that leads out stays, with its target."""
+    try:
+        with reach(path, within) as spot:
+            found = spot.folder.stat(spot.name).st_mode
+            unwanted = 0o022 if stat.S_ISDIR(found) else 0o077
+            if not found & unwanted:
+                return []
+            spot.folder.chmod(spot.name, stat.S_IMODE(found) & ~unwanted)
+    except (FileNotFoundError, LeadsOut):
+        return []
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}", hint="Repeat this as the owner of the file.") from error
+    return [f"removed the access of other users to {path}"]
 
 
 FIXES: dict[str, Callable[[Checkup], list[str]]] = {

@@ -13,16 +13,20 @@ from itertools import chain
 
 from .. import inputs
 from ..errors import InvalidInput, Unusable
+from ..ownership import keeps_names
+from ..reach import limits_of, reach_folder
 from ..storage import copies, schema
 from ..storage.db import APPLICATION_ID, FILE, SCHEMA_VERSION, Error
-from ..storage.workdir import PREFIX, make_directory, sweep, sync_directory, workplace
+from ..storage.workdir import PREFIX, sweep, workplace
 from .backup import FORMAT, METADATA
-from .disk import CHUNK, free_space, give_name, refusing, write_file
+from .disk import CHUNK, free_space, refusing, write_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import IO, Any
+
+    from ..folder import Folder
 
 _METADATA_BYTES = 1 << 16
 _MALFORMED = (
@@ -57,32 +61,43 @@ def restore(path: str | os.PathLike[str], data_dir: str | os.PathLike[str]) -> d
     _refuse_unless_empty(directory)
     with refusing(directory):
         created = _missing_from(directory)
-        make_directory(directory)
         try:
-            sweep(directory)
-            with workplace(directory) as place:
-                file = os.path.join(place, FILE)
-                about = _unpack(source, file, directory)
-                _check(file, about, source)
-                copies.give_new_id(file, about["schema"])
-                if created:
-                    with suppress(FileExistsError):
-                        write_file(os.path.join(directory, ".gitignore"), [b"*\n"])
-                _refuse_unless_empty(directory)
-                try:
-                    give_name(file, os.path.join(directory, FILE))
-                except FileExistsError:
-                    _refuse_unless_empty(directory)
-                    raise
-            sync_directory(directory)
+            with reach_folder(directory, limits_of(directory), create=True) as folder:
+                about = _restore(source, folder, is_new=bool(created))
         except BaseException:
             _remove_created(directory, created)
             raise
     return {"path": directory, "tasks": about["tasks"], "events": about["events"], "schema": about["schema"]}
 
 
-def _unpack(source: str, file: str, directory: str) -> dict[str, Any]:
-    """Write the board of a ZIP to a file; return the metadata.
+def _restore(source: str, folder: Folder, *, is_new: bool) -> dict[str, Any]:
+    """Unpack a backup beside its place, check it, and put it there; return its metadata."""
+    if not keeps_names(folder.path):  # SQLite takes a path, which would lead elsewhere a moment later
+        raise Unusable(
+            f"{folder.path}: other users can replace what is in it",
+            hint="Name a directory that only you can write.",
+        )
+    sweep(folder)
+    with workplace(folder) as place:
+        about = _unpack(source, place)
+        file = os.path.join(place.path, FILE)
+        _check(file, about, source)
+        copies.give_new_id(file, about["schema"])
+        if is_new:
+            with suppress(FileExistsError):
+                write_file(folder, ".gitignore", [b"*\n"])
+        _refuse_unless_empty(folder.path)
+        try:
+            place.give_name(FILE, FILE, folder)
+        except FileExistsError:
+            _refuse_unless_empty(folder.path)
+            raise
+    folder.sync()
+    return about
+
+
+def _unpack(source: str, place: Folder) -> dict[str, Any]:
+    """Write the board of a ZIP into a folder; return the metadata.
 
     Raises:
         Unusable: the ZIP holds anything else, or differs from its metadata.
@@ -96,15 +111,15 @@ def _unpack(source: str, file: str, directory: str) -> dict[str, Any]:
             about = _metadata(packed, stated, source)
             if board.file_size != about["size"]:
                 raise _invalid(source, f"{FILE} size differs from {METADATA}")
-            free = free_space(directory)
+            free = free_space(place.path)
             if free is not None and about["size"] > free:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), directory)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place.path)
             hashing = sha256()
             with packed.open(board) as member:
                 chunks = _limited(member, about["size"], hashing.update, source)
                 first = next(chunks, b"")
                 _identify(first, about, source)  # before anything is written: the rest may be very large
-                write_file(file, chain([first], chunks))
+                write_file(place, FILE, chain([first], chunks))
     except _MALFORMED as error:
         raise _invalid(source, str(error)[:200] or type(error).__name__) from error
     if hashing.hexdigest() != about.get("sha256"):

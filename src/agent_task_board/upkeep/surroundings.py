@@ -6,6 +6,7 @@ import os
 import stat
 
 from .. import places
+from ..reach import reach_folder
 from ..storage.db import FILE, SQLITE_VERSION
 from ..storage.filesystem import shared_type
 from ..storage.workdir import leftovers
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..folder import Folder
     from .finding import Finding
 
 LARGE_LOG = 256 << 20
@@ -96,6 +98,11 @@ def _permissions(checkup: Checkup) -> Iterator[Finding]:
             found = os.stat(path)
         except OSError:
             continue
+        if leads_out(checkup, path):
+            fine = False
+            text = f"{path} is a symbolic link that leads out of {checkup.directory}"
+            yield finding("permissions", WARNING, text, "Remove the link; nothing is written through it.")
+            continue
         what, unwanted = ("write to", 0o022) if stat.S_ISDIR(found.st_mode) else ("read or write", 0o077)
         if found.st_mode & unwanted:
             fine = False
@@ -111,6 +118,12 @@ def _permissions(checkup: Checkup) -> Iterator[Finding]:
             yield finding("permissions", WARNING, f"another user owns {path}", remedy)
     if fine:
         yield finding("permissions", OK, "only this user can read and write the board")
+
+
+def leads_out(checkup: Checkup, path: str) -> bool:
+    """Say whether a path below the data directory leads out of it."""
+    above = os.path.realpath(checkup.directory)
+    return path != checkup.directory and not places.is_in(os.path.realpath(path), above)
 
 
 def own_files(checkup: Checkup) -> list[str]:
@@ -150,9 +163,16 @@ def _unfinished(checkup: Checkup) -> Iterator[Finding]:
         yield finding("unfinished", OK, "no killed backup or restore left anything behind")
 
 
-def workplaces(checkup: Checkup) -> list[str]:
-    """Return the directories in which a backup or restore can leave a folder behind."""
-    return [checkup.directory, os.path.join(checkup.directory, FOLDER)]
+def workplaces(checkup: Checkup) -> Iterator[Folder]:
+    """Open the directories in which a backup or restore can leave a folder behind, as far as they exist."""
+    above = os.path.abspath(checkup.directory)
+    for path in (above, os.path.join(above, FOLDER)):
+        try:
+            folder = reach_folder(path, above)
+        except OSError:  # missing, or a link that leads out: a check of its own says so
+            continue
+        with folder:
+            yield folder
 
 
 def _config(checkup: Checkup) -> Iterator[Finding]:
