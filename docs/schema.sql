@@ -57,7 +57,8 @@ CREATE TABLE task (
   result            TEXT,
   body              TEXT NOT NULL DEFAULT '', archived_at TEXT  -- lists, board and claims skip the task
   CONSTRAINT archived_is_final CHECK (archived_at IS NULL OR finished_at IS NOT NULL), stuck INTEGER NOT NULL DEFAULT 0
-  CONSTRAINT stuck_while_queued CHECK (stuck = 0 OR (stuck = 1 AND status = 'queued')),
+  CONSTRAINT stuck_while_queued CHECK (stuck = 0 OR (stuck = 1 AND status = 'queued')), max_runtime INTEGER  -- seconds that the command of an attempt may take; `atb run` ends it
+  CONSTRAINT max_runtime_is_limited CHECK (max_runtime BETWEEN 1 AND 604800),
   CONSTRAINT status_is_known CHECK (
     status IN ('queued', 'claimed', 'running', 'review', 'waiting', 'done', 'failed', 'cancelled')),
   CONSTRAINT lease_while_claimed_or_running CHECK (

@@ -47,7 +47,7 @@ EXIT_CODES = {
 TASK_KEYS = """
 id title body queue status priority assignee due_at not_before tags dedupe_key blocked_by params result artifacts error
 progress needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id
-occurrence_at created_at updated_at claimed_at finished_at ready blocked stuck delayed lease_expired overdue
+occurrence_at created_at updated_at claimed_at finished_at max_runtime ready blocked stuck delayed lease_expired overdue
 """.split()
 
 LONG_KEYS = ("body", "params", "result", "error")

@@ -79,6 +79,7 @@ class Task(Brief):
     id: str = ""
     body: str = ""
     params: dict[str, Any] = field(default_factory=dict)
+    max_runtime: int | None = None
     status: str = "queued"
     result: Any = None
     artifacts: list[str] = field(default_factory=list)
@@ -734,7 +735,7 @@ class Model:
 
 _SHOWN_AS_THEY_ARE = """
     id title body queue status priority assignee tags dedupe_key params result artifacts error progress needs_approval
-    attempts max_attempts fence version claimed_by created_by
+    attempts max_attempts max_runtime fence version claimed_by created_by
 """.split()
 _INSTANTS = "due_at not_before lease_expires_at created_at updated_at claimed_at finished_at".split()
 

@@ -330,7 +330,7 @@ def test_edit_is_not_lost_that_was_asked_for_before_the_whole_task_was_there(ser
     task = server.board.add("a task").task
     page = visit(server)
     held: list[Route] = []
-    page.route(f"**/api/tasks/{task.id}", lambda route: held.append(route) if not held else route.continue_())
+    page.route(f"**/api/tasks/{task.id}?*", lambda route: held.append(route) if not held else route.continue_())
     page.get_by_role("link", name="a task").click()
     dialog = task_page(page, "a task")
     press_button(dialog, "Edit")

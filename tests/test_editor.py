@@ -72,7 +72,7 @@ def test_text_has_every_field_and_the_body_and_is_for_its_owner_only(desk: Desk)
     assert lines == [
         "title: Write the parser", "queue: default", "priority: 0", "assignee:", "due: 2026-12-24T23:59:59.999+08:00",
         "not-before:", "tag: a, b", "tag: c", "depends-on:", "params:", "dedupe-key:", "max-attempts: 3",
-        "needs-approval: no",
+        "max-runtime:", "needs-approval: no",
     ]  # fmt: skip
     assert (desk.terminal.directory / "mode").read_text().split() == ["600", "700"]
     assert desk.left() == []
@@ -186,7 +186,15 @@ def test_agent_cannot_lift_the_need_for_approval_in_an_editor(desk: Desk) -> Non
 @pytest.mark.parametrize("body", ["", "\n", "a", "a\n\n", "\n\na", "# x", "title: y", "a\r\nb\r\n", "\u2028x"])
 def test_every_body_comes_back_as_it_was(body: str) -> None:
     task: dict[str, Any] = {"assignee": "", "dedupe_key": "", "title": "t", "queue": "q", "priority": 0}
-    task |= {"due_at": None, "not_before": None, "tags": [], "blocked_by": [], "params": {}, "max_attempts": 3}
+    task |= {
+        "due_at": None,
+        "not_before": None,
+        "tags": [],
+        "blocked_by": [],
+        "params": {},
+        "max_attempts": 3,
+        "max_runtime": None,
+    }
     text = editor.write({**task, "needs_approval": False, "body": body}, "UTC")
     assert editor.changes(text, text) == {}
     assert editor.changes(text, text.replace("title: t", "title: u", 1)) == {"title": "u"}

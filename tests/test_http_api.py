@@ -642,7 +642,8 @@ def test_every_field_of_a_task_can_be_given_at_its_making(api: Client) -> None:
     given = {
         "title": "Task", "body": "# Head\n\ntext", "queue": "core", "priority": -5, "assignee": "ada",
         "due_at": "2026-12-01T10:00:00+08:00", "not_before": "2026-12-01T09:00:00+08:00", "tags": ["a", "b"],
-        "blocked_by": [other], "params": {"x": {"y": []}}, "dedupe_key": "k", "max_attempts": 9, "needs_approval": True,
+        "blocked_by": [other], "params": {"x": {"y": []}}, "dedupe_key": "k", "max_attempts": 9, "max_runtime": 60,
+        "needs_approval": True,
     }  # fmt: skip
     assert set(given) | {"claim", "lease", "request_id", "agent", "actor"} == set(
         next(route for route in ROUTES if name_of(route) == "POST /api/tasks").fields()

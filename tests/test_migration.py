@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 MADE_LATER = {"schedule", "outbox", "attempt_output", "released"}
-ADDED_LATER = {"archived_at", "board_id", "imported", "stuck"}
+ADDED_LATER = {"archived_at", "board_id", "imported", "max_runtime", "stuck"}
 """Columns of tables that the first schema had."""
 
 

@@ -402,3 +402,15 @@ def test_line_is_a_message(line: str, progress: int | None, note: str | None) ->
 )
 def test_other_line_is_none(line: str) -> None:
     assert output.message(line) is None
+
+
+def test_command_that_takes_too_long_is_ended_and_fails(terminal: Terminal) -> None:
+    task = terminal.add("slow", "--max-runtime", "1s")
+    with running(terminal, TREE, "--once") as process:
+        pids = [written(terminal), written(terminal, "far")]
+        process.communicate(timeout=LIMIT)
+    assert all(map(is_gone, pids))
+    assert show(terminal, task)["task"]["error"] == "max_runtime is over (1 seconds)"
+    assert terminal.task("update", task, "--max-runtime", "")["max_runtime"] is None
+    assert terminal.task("update", task, "--max-runtime", "90m")["max_runtime"] == 5400
+    terminal.refused("invalid_input", "update", task, "--max-runtime", "0s")

@@ -109,6 +109,7 @@ edits = st.lists(
         one_edit("not_before", soon),
         one_edit("dedupe_key", st.none() | keys),
         one_edit("max_attempts", budgets),
+        one_edit("max_runtime", st.sampled_from([None, 60])),
         one_edit("needs_approval", st.booleans()),
         one_edit("tags", tags),
         one_edit("add_tags", tags),

@@ -206,7 +206,7 @@ JSON_KEYS = tuple(
     """
     id title body queue status priority assignee due_at not_before tags dedupe_key blocked_by params result artifacts
     error progress needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by
-    schedule_id occurrence_at created_at updated_at claimed_at finished_at
+    schedule_id occurrence_at created_at updated_at claimed_at finished_at max_runtime
     ready blocked stuck delayed lease_expired overdue
     """.split()
 )
@@ -262,6 +262,7 @@ class Task:
     updated_at: str
     claimed_at: str | None
     finished_at: str | None
+    max_runtime: int | None
     ready: bool
     blocked: bool
     stuck: bool

@@ -145,11 +145,11 @@ def insert(core: Core, tx: Transaction, columns: dict[str, Any]) -> tuple[TaskRo
         rows = tx.tasks(
             f"""
             INSERT INTO task (id, title, body, queue, priority, assignee, due_at, not_before, delayed, tags,
-                              params, dedupe_key, max_attempts, needs_approval, schedule_id, occurrence_at,
+                              params, dedupe_key, max_attempts, max_runtime, needs_approval, schedule_id, occurrence_at,
                               created_by, created_at, updated_at)
             VALUES (:id, :title, :body, :queue, :priority, :assignee, :due_at, :not_before,
                     coalesce(:not_before > :now, 0), :tags, :params, :dedupe_key, :max_attempts,
-                    :needs_approval, :schedule_id, :occurrence_at, :by, :now, :now)
+                    :max_runtime, :needs_approval, :schedule_id, :occurrence_at, :by, :now, :now)
                 ON CONFLICT (id) DO NOTHING
             RETURNING {COLUMNS}
             """,

@@ -6,6 +6,7 @@ The argument ``depends_on`` is the same list as ``blocked_by`` in a task's JSON.
 from __future__ import annotations
 
 from .. import inputs, instants
+from ..settings import LEASE_HIGH, LEASE_LOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,14 @@ def _max_attempts(value: Any, context: Context) -> int:
     return inputs.integer(limit, "max_attempts", 1, inputs.MAX_ATTEMPTS)
 
 
+def _max_runtime(value: Any, _: Context) -> int | None:
+    """Return whole seconds, rounded up, of a number of seconds or a duration."""
+    if value is None or value == "":
+        return None
+    length = instants.parse_length(value, field="max_runtime", low=LEASE_LOW, high=LEASE_HIGH)
+    return -(-length // instants.SECOND)
+
+
 def _queue(value: Any, context: Context) -> str:
     return (inputs.name if context.old else inputs.queue_name)(value, "queue")
 
@@ -85,6 +94,7 @@ FIELDS: dict[str, Field] = {
     "params": Field(lambda value, _: inputs.parameters({} if value is None else value), None, *_EVERYWHERE),
     "dedupe_key": Field(lambda value, _: inputs.key(value, "dedupe_key"), None, ADD, UPDATE, IMPORT),
     "max_attempts": Field(_max_attempts, None, *_EVERYWHERE),
+    "max_runtime": Field(_max_runtime, None, *_EVERYWHERE),
     "needs_approval": Field(
         lambda value, _: int(inputs.boolean(value, "needs_approval")), False, *_EVERYWHERE, resets=False
     ),

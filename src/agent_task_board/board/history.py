@@ -28,7 +28,7 @@ except ImportError:  # a Python built without its own hashes
 TRACKED = tuple(
     """
     title queue status priority assignee due_at not_before tags dedupe_key blocked_by needs_approval attempts
-    max_attempts fence claimed_by progress artifacts archived_at
+    max_attempts fence claimed_by progress artifacts max_runtime archived_at
     """.split()
 )
 """The columns whose changes are recorded in events."""

@@ -27,7 +27,7 @@ LEAN_NAMES = tuple(
     """
     seq id title queue status priority assignee due_at not_before tags dedupe_key blocked_by artifacts progress
     needs_approval attempts max_attempts fence version claimed_by lease_expires_at created_by schedule_id occurrence_at
-    created_at updated_at claimed_at finished_at archived_at open_dependencies stuck
+    created_at updated_at claimed_at finished_at max_runtime archived_at open_dependencies stuck
     """.split()
 )
 """The columns that a list reads."""

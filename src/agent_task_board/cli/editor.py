@@ -42,6 +42,7 @@ FIELDS = {
     "params": "params",
     "dedupe-key": "dedupe_key",
     "max-attempts": "max_attempts",
+    "max-runtime": "max_runtime",
     "needs-approval": "needs_approval",
 }
 """The keys of the header, which are the options of ``atb update``, with the arguments of the service."""
@@ -169,6 +170,7 @@ def write(task: dict[str, Any], zone: str) -> str:
         "params": [json.dumps(task["params"], ensure_ascii=False) if task["params"] else ""],
         "dedupe-key": [task["dedupe_key"] or ""],
         "max-attempts": [str(task["max_attempts"])],
+        "max-runtime": ["" if task["max_runtime"] is None else str(task["max_runtime"])],
         "needs-approval": [YES if task["needs_approval"] else NO],
     }
     header = "".join(f"{key}: {value}".rstrip(" ") + "\n" for key in FIELDS for value in values[key])

@@ -134,6 +134,8 @@ def _facts_of(task: dict[str, Any], zone: str) -> list[tuple[str, str]]:
     if task["assignee"]:
         facts.append(("assignee", name(task["assignee"])))
     facts += [(key.replace("_", " "), task[key]) for key in ("dedupe_key", "error") if task[key]]
+    if task["max_runtime"] is not None:
+        facts.append(("runtime", f"at most {instants.format_length(task['max_runtime'] * instants.SECOND)}"))
     if task["progress"] is not None:
         facts.append(("progress", f"{task['progress']} %"))
     facts += [(key, ", ".join(map(name, task[key]))) for key in ("tags", "artifacts") if task[key]]

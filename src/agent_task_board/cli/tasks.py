@@ -29,6 +29,7 @@ def _fields(parser: Parser) -> None:
     )
     parser.option("--not-before", "INSTANT", "the earliest start, written as --due; a day means its beginning")
     parser.option("--params", "JSON", "parameters for the agent: a JSON object, @FILE, or - for standard input")
+    parser.option("--max-runtime", "LENGTH", "how long `atb run` lets the command of an attempt work, 1s to 7d")
     parser.option("--dedupe-key", "KEY", "a key that at most one unfinished task can hold")
     parser.actor()
 
@@ -70,6 +71,7 @@ def _add(call: Call) -> Reply:
         "depends_on": args.depends_on,
         "params": {} if params is None and args.params is None else params,
         "max_attempts": args.max_attempts,
+        "max_runtime": args.max_runtime,
         "needs_approval": args.needs_approval,
         "agent": call.agent_if_any() if args.claim or args.agent else None,
         "actor": call.actor(),
@@ -201,6 +203,8 @@ def _update(call: Call) -> Reply:
         given["priority"] = args.priority or 0
     if args.max_attempts is not ...:
         given["max_attempts"] = args.max_attempts
+    if args.max_runtime is not None:
+        given["max_runtime"] = args.max_runtime or None
     if args.needs_approval or args.no_needs_approval:
         given["needs_approval"] = args.needs_approval
     for values, field in ((args.tag, "tags"), (args.depends_on, "depends_on")):

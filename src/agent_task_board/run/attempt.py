@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from .. import instants
 from ..board.output import LIMIT
@@ -160,8 +161,13 @@ class Attempt:
         for descriptor in (out, err, reports):
             poll.register(descriptor, select.POLLIN)
         unread = {out, err, reports}
+        limit = self.grant.task.max_runtime
+        deadline = float("inf") if limit is None else time.monotonic() + limit
         said = b""
         while unread:
+            if time.monotonic() >= deadline and not self._reason:
+                self._reason = f"max_runtime is over ({limit} seconds)"
+                self._order("stop")
             for descriptor, _ in poll.poll(1_000 * POLL_SECONDS):
                 chunk = os.read(descriptor, CHUNK)
                 if not chunk:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLUMNS = tuple(key for key in JSON_KEYS if key not in DERIVED)
 """The header of an exported table."""
 
-NUMBERS = frozenset(("priority", "progress", "attempts", "max_attempts", "fence", "version"))
+NUMBERS = frozenset(("priority", "progress", "attempts", "max_attempts", "fence", "version", "max_runtime"))
 NESTED = frozenset(("tags", "blocked_by", "params", "result", "artifacts"))
 FLAGS = frozenset(("needs_approval", *DERIVED))
 SPECIAL = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"

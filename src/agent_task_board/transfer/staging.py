@@ -25,7 +25,7 @@ COLUMNS = tuple(
     """
     title body queue priority assignee due_at not_before tags params dedupe_key max_attempts needs_approval status
     result artifacts error progress attempts fence version claimed_by created_by schedule_id occurrence_at created_at
-    updated_at claimed_at finished_at
+    updated_at claimed_at finished_at max_runtime
     """.split()
 )
 """The staged columns of a task besides its key; ``assignee`` and ``claimed_by`` hold keys of ``staged_agent``."""

@@ -68,6 +68,7 @@ BODY: dict[str, tuple[Schema, str]] = {
         {"type": ["integer", "null"], "minimum": 1, "maximum": inputs.MAX_ATTEMPTS},
         "number of attempts before it fails permanently",
     ),
+    "max_runtime": (DURATION, "how long `atb run` lets the command of an attempt work, 1 second to 7 days"),
     "needs_approval": ({"type": ["boolean", "null"]}, "a person must approve the result; only a person can clear this"),
     "claim": (
         {"type": ["boolean", "null"]},

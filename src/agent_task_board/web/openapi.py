@@ -214,6 +214,7 @@ def _schemas() -> dict[str, Any]:
         "params": _ANYTHING,
         "result": {},
         "progress": {"type": ["integer", "null"], "minimum": 0, "maximum": 100},
+        "max_runtime": {"type": ["integer", "null"]},
     }
     left_out = ("body", "params", "result", "error")
     return {

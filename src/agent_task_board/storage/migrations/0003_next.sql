@@ -55,3 +55,6 @@ CREATE TABLE released (
 
 CREATE INDEX released_until ON released (agent, until);
 CREATE INDEX released_age ON released (until);
+
+ALTER TABLE task ADD COLUMN max_runtime INTEGER  -- seconds that the command of an attempt may take; `atb run` ends it
+  CONSTRAINT max_runtime_is_limited CHECK (max_runtime BETWEEN 1 AND 604800);

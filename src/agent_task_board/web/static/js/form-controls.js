@@ -23,6 +23,7 @@ export const FIELDS = [
   { name: "due_at", label: "Deadline", kind: "instant" },
   { name: "not_before", label: "Not before", kind: "instant" },
   { name: "blocked_by", label: "Depends on", kind: "dependencies", long: true, hint: "Blocked until all of these tasks are done" },
+  { name: "max_runtime", label: "Seconds an attempt may take", kind: "number", min: 1, max: 604800, empty: null },
   { name: "max_attempts", label: "Attempt limit", kind: "number", min: 1, max: 1000, empty: null },
   { name: "dedupe_key", label: "Dedupe key", kind: "line", hint: "At most one unfinished task can have it", empty: null },
   { name: "params", label: "Params", kind: "json", rows: 4, long: true, hint: "JSON object with input for the agent" },

@@ -7,7 +7,7 @@ import { duration, stamp } from "./time.js";
 const FIELDS = {
   title: "title", body: "description", queue: "queue", priority: "priority", assignee: "assignee", due_at: "deadline",
   not_before: "start time", tags: "tags", dedupe_key: "dedupe key", blocked_by: "dependencies", params: "params",
-  result: "result", artifacts: "artifacts", needs_approval: "approval requirement", max_attempts: "attempt limit",
+  result: "result", artifacts: "artifacts", needs_approval: "approval requirement", max_attempts: "attempt limit", max_runtime: "runtime limit",
 };
 
 /** The text that the actor attached to an event: note, error or comment; null if there is none. */

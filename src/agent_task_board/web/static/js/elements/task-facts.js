@@ -58,6 +58,7 @@ function now(task) {
     ["Queue", isolated(task.queue)],
     ["Priority", String(task.priority)],
     ["Attempts", `${task.attempts} of ${task.max_attempts}`],
+    ["Runtime limit", task.max_runtime !== null && duration(task.max_runtime * 1000)],
     ["Approval", task.needs_approval && "required"],
     ["Deadline", task.due_at && deadline(task)],
     ["Not before", task.status === "queued" && task.not_before && when(task.not_before)],
