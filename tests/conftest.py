@@ -84,8 +84,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what the developer's shell says about boards and agents out of the tests."""
+def quiet_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what the developer's shell says about boards and agents out of the tests, and these out of its state."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
     for name in list(os.environ):
         if name.startswith("ATB_") or name == "NO_COLOR":
             monkeypatch.delenv(name)

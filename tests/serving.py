@@ -372,6 +372,7 @@ def process(
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "LOGNAME": "carla",
+                "XDG_STATE_HOME": f"{directory}-state",
                 **{name: value for name, value in os.environ.items() if name in PASSED_ON},
                 **environ,
             },

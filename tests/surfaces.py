@@ -14,7 +14,7 @@ from unittest.mock import patch
 from urllib.parse import urlencode
 
 from agent_task_board.board.core import Core
-from agent_task_board.errors import Conflict
+from agent_task_board.errors import Conflict, InvalidInput
 from agent_task_board.identity import Actor
 from agent_task_board.mcp_server import tools
 from agent_task_board.mcp_server.definitions import TOOLS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from agent_task_board.service import Board
     from tests.scenarios import Step
-    from tests.serving import Running
+    from tests.serving import Answer, InThread
 
 PERSON = "carla"
 """Who acts where a call does not say: the person at the terminal, and at the server."""
@@ -155,7 +155,7 @@ class CommandLine(Surface):
 class Http(Surface):
     """A server, each call a request."""
 
-    def __init__(self, directory: Path, clock: Clock, server: Running) -> None:
+    def __init__(self, directory: Path, clock: Clock, server: InThread) -> None:
         super().__init__(directory, clock)
         self._server = server
         self._client = server.client()
@@ -173,13 +173,16 @@ class Http(Surface):
     def call(self, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send a request; its status belongs to its envelope."""
         method, path, body = self.request(verb, dict(arguments))
-        answer = self._client.fetch(method, path, body)
+        answer = self._fetch(method, path, body)
         envelope = answer.envelope
         if envelope["ok"]:
             assert answer.status == (201 if verb == "add" and envelope["data"]["created"] else 200)
         else:
             assert answer.status == STATUS[envelope["error"]["code"]], envelope
         return envelope
+
+    def _fetch(self, method: str, path: str, body: dict[str, Any] | None) -> Answer:
+        return self._client.fetch(method, path, body)
 
     def request(self, verb: str, arguments: dict[str, Any]) -> tuple[str, str, dict[str, Any] | None]:
         """Return method, path and body of a request."""
@@ -197,6 +200,37 @@ class Http(Surface):
         if verb == "update":
             return "PATCH", path, arguments
         return "POST", f"{path}/comments" if verb == "comment" else of_board, arguments
+
+
+class Keyed(Http):
+    """A server that asks for keys: agents call with their key and need not say who they are, people with a session."""
+
+    def __init__(self, directory: Path, clock: Clock, server: InThread) -> None:
+        super().__init__(directory, clock, server)
+        self._keys: dict[str, str] = {}
+        self._cookie = ""
+
+    def begin(self) -> None:
+        """Put an empty board in the place of the one before, for which there are no keys yet."""
+        super().begin()
+        access = self._server.server.access
+        access.__dict__["_credentials"] = None
+        self._keys = {}
+        answer = self._client.fetch("POST", "/api/session", {"code": access.credentials.new_code()})
+        self._cookie = (answer.header("Set-Cookie") or "").partition(";")[0]
+
+    def _fetch(self, method: str, path: str, body: dict[str, Any] | None) -> Answer:
+        agent = (body or {}).get("agent")
+        if body is None or not isinstance(agent, str) or "actor" in body or not self._has_key(agent):
+            return self._client.fetch(method, path, body, {"Cookie": self._cookie})
+        said = {name: value for name, value in body.items() if name != "agent"}
+        return self._client.fetch(method, path, said, {"Authorization": f"Bearer {self._keys[agent]}"})
+
+    def _has_key(self, agent: str) -> bool:
+        if agent not in self._keys:
+            with contextlib.suppress(InvalidInput):
+                self._keys[agent] = self._server.server.access.credentials.add_key(agent)[1]
+        return agent in self._keys
 
 
 class Patching(Http):
@@ -322,7 +356,7 @@ def _command_line(directory: Path) -> Iterator[Surface]:
 @contextlib.contextmanager
 def _http(directory: Path, kind: type[Http] = Http) -> Iterator[Surface]:
     clock = Clock()
-    with serving(directory / "data", clock=clock, person=Actor(PERSON, "human")) as server:
+    with serving(directory / "data", clock=clock, person=Actor(PERSON, "human"), auth=kind is Keyed) as server:
         surface = kind(directory, clock, server)
         try:
             yield surface
@@ -339,6 +373,7 @@ def _mcp(directory: Path) -> Iterator[Surface]:
 SURFACES: dict[str, Callable[[Path], AbstractContextManager[Surface]]] = {
     "command line": _command_line,
     "http": _http,
+    "http by key": lambda directory: _http(directory, Keyed),
     "http by patch": lambda directory: _http(directory, Patching),
     "mcp": _mcp,
 }

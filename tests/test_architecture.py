@@ -23,6 +23,7 @@ LAYERS = (
     {
         *("errors", "model", "inputs", "instants", "backoff", "identity", "settings", "config", "printable"),
         *("characters", "exhaustion", "folder", "isolation", "ownership", "places", "reach", "state", "trust"),
+        "credentials",
         "_version",
     },
     {"storage"},

@@ -302,7 +302,7 @@ def test_lifecycle_has_every_verb_of_the_board() -> None:
     table = read("docs/lifecycle.md").partition("## Transitions")[2].partition("\n## ")[0]
     others = """
     list show events agents stats watch wait run completion prime setup tick config demo serve mcp
-    schedule hooks backup restore doctor export import edit init where trust
+    schedule hooks backup restore doctor export import edit init where trust open key
     """
     verbs = set(MODULES) - {*others.split()}
     assert {verb for verb in verbs if f"| `{verb}` |" not in table} == set()

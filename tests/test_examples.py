@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.command_line import Terminal
+from tests.serving import serving
 from tests.support import open_board
 from tests.test_documents import ROOT
 
@@ -246,3 +247,36 @@ def test_server_that_setup_writes_is_one_that_a_client_starts(terminal: Terminal
     tools_of(server, terminal)
     (task,) = terminal.data("--data-dir", "my board", "list")["tasks"]
     assert task["claimed_by"] == "ada"
+
+
+# worker_http.py
+
+
+def run_http_worker(url: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, EXAMPLES / "worker_http.py", url, "ada"],
+        env={"PATH": os.environ.get("PATH", os.defpath), **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_http_worker_works_until_nothing_is_ready(tmp_path: Path, asks: bool) -> None:
+    with serving(tmp_path / "data", auth=asks) as server:
+        task = server.board.add("count", body="three short words").task.id
+        environ = {"ATB_KEY": server.server.access.credentials.add_key("ada")[1]} if asks else {}
+        done = run_http_worker(server.url, **environ)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        found = server.board.show(task)["task"]
+        assert (found["status"], found["claimed_by"], found["result"]) == ("done", "ada", {"words": 3})
+
+
+def test_http_worker_without_its_key_says_so(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", auth=True) as server:
+        server.server.access.credentials.add_key("bob")
+        for environ in ({}, {"ATB_KEY": "atb_wrong"}):
+            refused = run_http_worker(server.url, **environ)
+            assert refused.returncode == 1
+            assert refused.stderr.startswith("not_permitted: ")

@@ -255,7 +255,23 @@ def _home(data: dict[str, Any]) -> list[str]:
 
 
 def _served(data: dict[str, Any]) -> list[str]:
-    return [one_line(data["url"])]
+    lines = [one_line(url) for url in data["urls"]]
+    return lines if data["link"] is None else [*lines, f"sign in once, within 10 minutes: {one_line(data['link'])}"]
+
+
+def _opened(data: dict[str, Any]) -> list[str]:
+    return [one_line(data["link"])]
+
+
+def _keys(data: dict[str, Any], zone: str) -> list[str]:
+    if "key" in data:
+        return [f"key of {name(data['name'])}, shown only now:", data["key"]]
+    if "revoked" in data:
+        keys = ", ".join(f"{one['id']} of {name(one['name'])}" for one in data["revoked"]) or "no keys"
+        return [f"revoked: {keys}; sessions ended: {data['sessions']}"]
+    rows = [(one["id"], one["name"], _local(one["created_at"], zone)) for one in data["keys"]]
+    sessions = [f"session since {_local(one['created_at'], zone)}" for one in data["sessions"]]
+    return [*(table(("ID", "AGENT", "CREATED"), rows) if rows else ["no keys"]), *sessions]
 
 
 def _added(data: dict[str, Any]) -> list[str]:
@@ -424,6 +440,7 @@ _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "home": _home,
     "results": _results,
     "schedules": _schedules,
+    "opened": _opened,
     "served": _served,
     "demo": _demo,
     "doctor": _doctor,
@@ -438,6 +455,7 @@ _PAGES_WITH_TIMES: dict[str, Callable[[Any, str], list[str]]] = {
     "comment": _comment,
     "events": _events,
     "hooks": _hooks,
+    "keys": _keys,
     "receipt": _receipt,
     "columns": _columns,
     "task": _task,

@@ -16,6 +16,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "In a terminal": ("terminal", ("watch", "completion")),
     "Agent setup": ("onboarding", ("prime", "setup")),
     "Servers": ("serving", ("serve", "mcp")),
+    "Access to a server": ("access", ("open", "key")),
     "Schedules": ("schedules", ("schedule",)),
     "Hooks": ("hooks", ("hooks",)),
     "Import and export": ("transfer", ("export", "import")),

@@ -36,10 +36,8 @@ def _arguments(parser: Parser) -> None:
         "--allow-host", "HOST[:PORT]", "accept requests for this host, too: for a reverse proxy or a forwarded port"
     )
     parser.repeated("--allow-user", "NAME", "accept connections of this user of the machine, too: for a reverse proxy")
-    parser.flag(
-        "--allow-remote",
-        "allow an address that other machines can reach; anyone who can reach it can change everything",
-    )
+    parser.flag("--auth", "ask for a key (`atb key`) or a sign-in by a link (`atb open`)")
+    parser.flag("--allow-remote", "allow an address that other machines can reach; includes --auth")
     parser.flag("--read-only", "refuse every change, and open the board read-only")
 
 
@@ -64,6 +62,7 @@ def _serve(call: Call) -> Reply:
         allow_remote=args.allow_remote,
         allow_hosts=[*values["serve.allow_hosts"], *args.allow_host],
         allow_users=args.allow_user,
+        auth=args.auth,
         log=None if args.quiet else to_standard_error,
     )
     if not read_only:
@@ -71,22 +70,23 @@ def _serve(call: Call) -> Reply:
     call.report_board(board)
     warnings = []
     if server.is_remote:
-        warnings.append("other machines can reach this server; anyone who can reach it can change everything")
-    elif not server.access.tells_users:
+        warnings.append("other machines can reach this server, and the connection is not encrypted")
+    elif not (server.access.tells_users or server.access.asks):
         warnings.append("this system does not tell who opens a connection: any user of this machine can use the board")
-    return Reply(
-        {"url": server.url, "read_only": read_only},
-        page="served",
-        warnings=warnings,
-        then=lambda: _run(server.run, board),
-    )
+    urls, asks = server.urls, server.access.asks
+    link = f"{urls[0]}#code={server.access.credentials.new_code()}" if asks else None
+    data = {"url": urls[0], "urls": urls, "read_only": read_only, "auth": asks, "link": link}
+    return Reply(data, page="served", warnings=warnings, then=lambda: _run(server.run, board, urls[0], asks=asks))
 
 
-def _run(serve: Callable[[], None], board: Board) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
+def _run(serve: Callable[[], None], board: Board, url: str, *, asks: bool) -> None:
+    """Serve until Ctrl-C or SIGTERM; meanwhile, `atb open` finds the server."""
+    from ..web.running import announced
+
     signal.signal(signal.SIGTERM, _stop)
     try:
-        serve()
+        with announced(board.board_id(), url, auth=asks):
+            serve()
     except _Terminated:
         pass
     finally:
@@ -162,14 +162,17 @@ COMMANDS = {
         _serve,
         _arguments,
         "Start the server for the browser board and the HTTP API.",
-        "Prints one envelope when it is ready, with `data` {url, read_only}, and then runs until Ctrl-C or\n"
-        "SIGTERM. Only your own processes on this machine can use it, unless you pass --allow-user or\n"
-        "--allow-remote. `GET /api` returns the documentation of the API. Writes and refusals are logged on\n"
-        "standard error. Creates the board if it is missing, except with --read-only. Behind a reverse proxy,\n"
-        "pass its host name with --allow-host, and the user that it runs as with --allow-user.",
+        "Prints one envelope when it is ready, with `data` {url, urls, read_only, auth, link}, and then runs\n"
+        "until Ctrl-C or SIGTERM. Only your own processes on this machine can use it; --allow-user lets those\n"
+        "of another user in. With --auth, agents need a key (`atb key`), and `link` signs one browser in, once,\n"
+        "within 10 minutes; `atb open` makes another. `GET /api` returns the documentation of the API. Writes\n"
+        "and refusals are logged on standard error. Creates the board if it is missing, except with\n"
+        "--read-only. Behind a reverse proxy, pass its host name with --allow-host, and the user that it runs\n"
+        "as with --allow-user.",
         (
             "atb serve",
             "atb serve --port 9000 --read-only",
+            "atb serve --auth --host 0.0.0.0 --allow-remote",
             "atb serve --allow-host board.example --allow-user www-data",
         ),
     ),

@@ -11,7 +11,7 @@ from .._version import __version__
 from ..board import waiting
 from ..board.fields import as_arguments
 from ..board.queries import events_follow
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NotPermitted
 from ..hooks.delivery import deliver_soon
 from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..board.snapshot import Snapshot
     from ..model import EventPage, Receipt
     from ..service import Board
+    from .access import Access, Caller
     from .messages import Head
 
     Handler = Callable[["Call"], Response]
@@ -86,7 +87,7 @@ class Api:
 class Call:
     """One request: its task id, body fields and query parameters, all with names that the route accepts."""
 
-    __slots__ = ("api", "body", "head", "id", "pause", "query")
+    __slots__ = ("access", "api", "body", "caller", "head", "id", "pause", "query")
 
     def __init__(
         self,
@@ -96,8 +97,13 @@ class Call:
         query: dict[str, Any],
         body: dict[str, Any],
         pause: Callable[[float], bool] = waiting.at_once,
+        *,
+        access: Access,
+        caller: Caller,
     ) -> None:
         self.api = api
+        self.access = access
+        self.caller = caller
         self.head = head
         self.id = task
         self.query = query
@@ -162,7 +168,7 @@ def health(call: Call) -> Response:
     """Check that the board is readable."""
     call.board.revision()
     state = {"status": "ok", "version": __version__, "read_only": call.api.read_only}
-    return call.answer({**state, "data_dir": os.path.dirname(call.board.path)})
+    return call.answer({**state, "data_dir": os.path.dirname(call.board.path) if call.caller.is_known else None})
 
 
 def board(call: Call) -> Response:
@@ -187,7 +193,7 @@ def list_tasks(call: Call) -> Response:
     """Return a page of tasks."""
     shows_all = call.query.pop("all", False)
     if not call.wants_text():
-        page = call.board.list_tasks(**call.query)
+        page = call.board.list_tasks(agent=call.caller.agent, **call.query)
         return call.answer(page.to_dict(), page.warnings(), headers=[_VARIES])
     if call.query.pop("full", False):
         raise InvalidInput(
@@ -196,7 +202,9 @@ def list_tasks(call: Call) -> Response:
     tokens, limit = call.query.pop("budget", None), call.query.pop("limit", 100)
     attention = call.board.attention()
     text = compact.task_list(
-        lambda count: call.board.list_tasks(limit=count, hide_finished=not shows_all, **call.query),
+        lambda count: call.board.list_tasks(
+            limit=count, hide_finished=not shows_all, agent=call.caller.agent, **call.query
+        ),
         limit,
         attention,
         tokens=tokens,
@@ -315,9 +323,15 @@ def _claim_by_patch(call: Call) -> Response:
             raise InvalidInput(
                 f'{name}: not allowed with "status": "{CLAIMED}"', hint="Change it in a separate request.", field=name
             )
-    agent = call.body.get("agent")
+    agent, assignee = call.body.get("agent"), call.body.get("assignee")
+    if assignee is not None and call.caller.agent is not None and not call.caller.is_agent(assignee):
+        raise NotPermitted(
+            f"assignee: not the agent of this key: {str(assignee)[:100]!r}",
+            hint=f"A key claims for its own agent, {call.caller.agent!r}.",
+            field="assignee",
+        )
     if agent is None:
-        agent = call.body.get("assignee")
+        agent = assignee
     if agent is None:
         raise InvalidInput(
             "agent: missing", hint="Send `agent` or `assignee`: the agent that claims the task.", field="agent"
@@ -434,6 +448,22 @@ def cancel(call: Call) -> Response:
 def comment(call: Call) -> Response:
     """Comment on a task."""
     return call.answer({"event": call.board.comment(call.id, call.require("text"), actor=call.named_actor())})
+
+
+# Signing in
+
+
+def sign_in(call: Call) -> Response:
+    """Start a session of this browser."""
+    code = inputs.line(call.require("code"), "code", inputs.KEY)
+    cookie = call.access.sign_in(code, call.head, call.caller.peer)
+    return call.answer({"signed_in": True}, headers=[("Set-Cookie", cookie)])
+
+
+def sign_out(call: Call) -> Response:
+    """End the session of this browser."""
+    cookie = call.access.sign_out(call.caller, call.head)
+    return call.answer({"signed_in": False}, headers=[("Set-Cookie", cookie)])
 
 
 def missing_board(board: Board) -> list[str]:

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from .. import exhaustion
 from ..errors import BoardError
 from . import security
+from .access import Caller
 from .messages import Misdirected, Response, gzip, refusal
 from .wire import Disconnected, Wire
 
@@ -82,6 +83,7 @@ class Connection(BaseHTTPRequestHandler):
         """Handle one request; return whether the connection can serve another."""
         self.server.set_waiting(self, True)
         self.wire.wait()
+        self.caller = Caller(self.peer, is_known=False)
         head = None
         try:
             head = self.wire.read_head()
@@ -104,7 +106,7 @@ class Connection(BaseHTTPRequestHandler):
                 known = BoardError(f"internal error: {type(error).__name__} (see the server's log)")
             response = refusal(known, close=True)
         if head is not None and (head.method not in ("GET", "HEAD") or response.status >= 400):
-            self.server.log(f"{head.method} {head.path} {response.status} ({self.peer})")
+            self.server.log(f"{head.method} {head.path} {response.status} ({self.caller})")
         elif head is None:
             self.server.log(f"malformed request {response.status} ({self.peer})")
         self.server.set_waiting(self, False)

@@ -64,6 +64,23 @@ caller gets the task; all others get 409. Do not repeat the call after a 409: ch
 - The server uses HTTP/1.1 with keep-alive. A header may have {header} bytes and take {header_time:g} seconds to
   arrive; a body may take {body_time:g} seconds. A connection may be idle for {idle:g} seconds.
 
+## Keys
+
+A server that was started with `--auth` or `--allow-remote` asks everyone for a key; without one, the status is 401. A
+person makes a key for an agent with `atb key add NAME`. Send it in each request:
+
+```text
+Authorization: Bearer KEY
+```
+
+A request with a key acts as the key's agent and cannot do what only people can. `agent` can be left out; another name
+in `agent` or `actor` is refused with 403. Never put a key into a URL. A revoked key gets 401, and its streams end.
+After 20 different wrong keys within a minute, unknown ones get 503 until the minute is over. `/healthz`, `/api`,
+`/api/openapi.json` and the page's files need no key.
+
+The page signs in with `POST /api/session` and `{{"code": "…"}}`, the one-time code of a link from `atb open`. The
+answer sets a cookie, a session, which acts as a person. `POST /api/session/end` ends it.
+
 ## Responses
 
 ```json
@@ -104,6 +121,7 @@ MEANINGS = (
     (201, "", "a task was created; `Location` is its path"),
     (304, "", "the board has not changed since the response with the `If-None-Match` tag"),
     (400, "invalid_input", "malformed request, value out of range, or unknown field; `details.field` names the field"),
+    (401, "not_permitted", "the server asks for a key or a session; there is none, or it is wrong or revoked"),
     (403, "not_permitted", "only people can do this; another origin or another user; or the server is read-only"),
     (404, "not_found", "no such task or route"),
     (405, "invalid_input", "the route does not have this method; `Allow` lists its methods"),

@@ -98,6 +98,7 @@ BODY: dict[str, tuple[Schema, str]] = {
     "status": ({"const": "claimed"}, "only `claimed`: claim the task"),
     "if_status": ({"enum": [*STATUSES, None]}, "condition: the task has this status"),
     "if_version": ({"type": ["integer", "null"], "minimum": 0}, "condition: the task has this version"),
+    "code": (_text(inputs.KEY, minLength=1), "the one-time code of the link"),
     "request_id": (
         _nullable(_text(inputs.KEY)),
         "name of this call; a repetition within 24 hours gets the same answer",

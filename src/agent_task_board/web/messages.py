@@ -36,6 +36,12 @@ class Misdirected(NotPermitted):
     http_status = 421
 
 
+class Unauthorized(NotPermitted):
+    """The request needs a key or a session, and has none or a wrong one."""
+
+    http_status = 401
+
+
 class Head:
     """The request line and the header fields of a request.
 
@@ -133,6 +139,8 @@ def refusal(error: BoardError, *, close: bool = False, headers: Iterable[tuple[s
     """Return a refusal in the envelope, with its HTTP status."""
     status = error.http_status or 500
     fields = [("Content-Type", JSON), *headers]
+    if status == 401:
+        fields.append(("WWW-Authenticate", 'Bearer realm="atb"'))
     if status == 503:
         fields.append(("Retry-After", "1"))
     return Response(status, _encode({"ok": False, "error": error.to_dict(), "warnings": []}), fields, close=close)

@@ -30,8 +30,24 @@ def description(url: str) -> dict[str, Any]:
         },
         "servers": [{"url": url}],
         "paths": paths,
-        "components": {"schemas": _schemas()},
+        "security": [{}, {"key": []}, {"session": []}],
+        "components": {"schemas": _schemas(), "securitySchemes": _SECURITY},
     }
+
+
+_SECURITY = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The key of an agent, which a server started with --auth or --allow-remote asks for.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "atb_session_BOARD",
+        "description": "The session of a browser that signed in by a link; BOARD is the id of the board.",
+    },
+}
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -81,7 +97,7 @@ def _responses(route: Route) -> dict[str, Any]:
     statuses = {refusal.http_status for refusal in errors.REFUSALS if refusal.code in codes}
     if route.writes:
         statuses |= {411, 413, 415}
-    for status in sorted(status for status in statuses | {405, 408, 414, 421, 431} if status):
+    for status in sorted(status for status in statuses | {401, 405, 408, 414, 421, 431} if status):
         responses[str(status)] = {
             "description": "; ".join(
                 f"{code}: {text}" if code else text for at, code, text in MEANINGS if at == status
@@ -193,7 +209,7 @@ _DATA: dict[str, dict[str, Any]] = {
         }
     ),
     "schedules": _object({"schedules": _list_of(_ref("Schedule"))}),
-    "health": _object({"status": {"const": "ok"}, "version": _TEXT, "read_only": _FLAG, "data_dir": _TEXT}),
+    "health": _object({"status": {"const": "ok"}, "version": _TEXT, "read_only": _FLAG, "data_dir": _TEXT_OR_NULL}),
 }
 
 

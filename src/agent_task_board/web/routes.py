@@ -52,7 +52,11 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "durations in seconds",
     ),
     "schedules": ('{"schedules"}', "the cron rules that create tasks"),
-    "health": ('{"status", "version", "read_only", "data_dir"}', "`status` is `ok`"),
+    "health": (
+        '{"status", "version", "read_only", "data_dir"}',
+        "`status` is `ok`; `data_dir` is `null` for whoever has not signed in",
+    ),
+    "signed_in": ('{"signed_in"}', "whether this browser has a session now"),
     "stream": ("text/event-stream", "one event per message, with its `seq` as `id`"),
     "markdown": ("text/markdown", "this page"),
     "openapi": ("application/json", "OpenAPI 3.1"),
@@ -115,6 +119,11 @@ class Route:
         return self.method != "GET"
 
     @property
+    def is_public(self) -> bool:
+        """Whether it can be used without a key or a session, also where the server asks for one."""
+        return self.path in _PUBLIC
+
+    @property
     def has_text(self) -> bool:
         """Whether the route can also return compact text."""
         return "budget" in self.query
@@ -140,6 +149,7 @@ class Route:
         }
 
 
+_PUBLIC = ("/api", "/api/openapi.json", "/healthz", "/api/session", "/api/session/end")
 _TASK_FIELDS = " ".join([*(name for name in FIELDS if name != "title"), BLOCKED_BY])
 
 ROUTES = (
@@ -286,6 +296,12 @@ ROUTES = (
     Route("GET", "/api/schedules", api.schedules, "List the schedules.", "schedules"),
 )  # fmt: skip
 
+SESSIONS = (
+    Route("POST", "/api/session", api.sign_in, "Sign in with the code of a link.", "signed_in", required="code"),
+    Route("POST", "/api/session/end", api.sign_out, "End the session of this browser.", "signed_in"),
+)
+"""How the page signs in and out, on a server that asks for it. They are the page's own: programs send a key."""
+
 
 def find(routes: Mapping[str, dict[str, Route]], method: str, path: str) -> tuple[Route, str]:
     """Return the route of a request, and the task id in its path (or the empty string).
@@ -312,6 +328,6 @@ def find(routes: Mapping[str, dict[str, Route]], method: str, path: str) -> tupl
 def table() -> dict[str, dict[str, Route]]:
     """Return the routes by path and method."""
     found: dict[str, dict[str, Route]] = {}
-    for route in ROUTES:
+    for route in (*ROUTES, *SESSIONS):
         found.setdefault(route.path, {})[route.method] = route
     return found

@@ -15,6 +15,7 @@ from .messages import BadRequest, Misdirected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterable
 
     from .messages import Head
@@ -49,7 +50,10 @@ class Hosts:
     """
 
     def __init__(self, port: int, address: str, allowed: Iterable[str] = ()) -> None:
-        names = ["127.0.0.1", "localhost", "[::1]", bracketed(address)]
+        self._port = port
+        self.is_any = ipaddress.ip_address(address.partition("%")[0]).is_unspecified
+        """Whether the server listens on every address of the machine."""
+        names = ["127.0.0.1", "localhost", "[::1]", *([] if self.is_any else [bracketed(address)])]
         local_suffixes = ("", f":{port}") if port == 80 else (f":{port}",)
         self._local = {f"{name.lower()}{suffix}" for name in names for suffix in local_suffixes}
         self._allowed: set[str] = set()
@@ -58,8 +62,10 @@ class Hosts:
             suffixes = (f":{digits}",) if digits else (*_DEFAULT_PORTS, f":{port}")
             self._allowed.update(f"{name.lower()}{suffix}" for suffix in suffixes)
 
-    def check(self, head: Head) -> None:
+    def check(self, head: Head, connection: socket.socket) -> None:
         """Check that a request names exactly one host, and an accepted one.
+
+        A server that listens on every address of the machine accepts the one that the connection came to, too.
 
         Raises:
             Misdirected: no host, several, or an unknown one. The connection must then be closed.
@@ -72,7 +78,7 @@ class Hosts:
                 hint="Send one Host header: the address that `atb serve` printed, or a name given by --allow-host.",
             )
         for host in (named[0], head.authority):
-            if host is not None and not self._is_accepted(host):
+            if host is not None and not (self._is_accepted(host) or self._is_reached(host, connection)):
                 raise Misdirected(
                     f"unknown host: {host[:200]!r}",
                     hint="Use the address that `atb serve` printed. Behind a reverse proxy or port forwarding, start "
@@ -98,6 +104,16 @@ class Hosts:
                 raise _cross_origin(f"Origin: {origin[:200]!r}")
         if site is not None and site != "same-origin":
             raise _cross_origin(f"Sec-Fetch-Site: {site[:40]!r}")
+
+    def _is_reached(self, host: str, connection: socket.socket) -> bool:
+        """Say whether a host is the address that a connection came to; no name can lead there by rebinding."""
+        if not self.is_any:
+            return False
+        try:
+            address = str(connection.getsockname()[0]).partition("%")[0]
+        except OSError:
+            return False
+        return host.lower() == f"{bracketed(address)}:{self._port}"
 
     def _is_accepted(self, host: str) -> bool:
         return host.lower() in self._local or host.lower() in self._allowed

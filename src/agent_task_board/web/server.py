@@ -19,7 +19,7 @@ from http.server import ThreadingHTTPServer
 from .. import exhaustion, inputs
 from ..errors import Busy, InvalidInput, NotFound, NotPermitted, Unusable
 from ..printable import escape_line
-from . import documentation, fields, openapi, pages, routes, security, stream
+from . import addresses, documentation, fields, openapi, pages, routes, security, stream
 from .access import Access
 from .api import Api, Call
 from .connection import Connection
@@ -58,6 +58,7 @@ class Server(ThreadingHTTPServer):
         allow_remote: allow an address that other machines can reach.
         allow_hosts: further accepted hosts, ``HOST`` or ``HOST:PORT``.
         allow_users: further users of this machine whose processes may connect, by name or number.
+        auth: ask for a key or a session; always so for an address that other machines can reach.
         log: receives a line for every write and every refusal; by default, lines are discarded.
 
     Raises:
@@ -80,6 +81,7 @@ class Server(ThreadingHTTPServer):
         allow_remote: bool = False,
         allow_hosts: Iterable[str] = (),
         allow_users: Iterable[str] = (),
+        auth: bool = False,
         log: Callable[[str], object] | None = None,
     ) -> None:
         self.api = Api(board, read_only=read_only)
@@ -104,10 +106,10 @@ class Server(ThreadingHTTPServer):
             if self.is_remote and not allow_remote:
                 raise NotPermitted(
                     f"not a loopback address: {host}",
-                    hint="The server has no accounts. Listen on 127.0.0.1, or add --allow-remote to give everyone who "
-                    "can reach it full access.",
+                    hint="Listen on 127.0.0.1, or add --allow-remote: other machines can then reach the server, and "
+                    "every request needs a key or a session.",
                 )
-            self.access = Access(allow_users=allow_users, open_to_all=self.is_remote)
+            self.access = Access(board, allow_users=allow_users, asks=auth or self.is_remote)
             self.address_family = family
             super().__init__(address[:2], Connection)  # type: ignore[arg-type]
         except (OSError, UnicodeError) as error:
@@ -127,9 +129,16 @@ class Server(ThreadingHTTPServer):
             self._log(line)
 
     @property
+    def urls(self) -> list[str]:
+        """The addresses of the page that answer, the best one first."""
+        host, port = str(self.server_address[0]), self.server_address[1]
+        found = addresses.reachable(self.address_family) if self.hosts.is_any else [host]
+        return [f"http://{security.bracketed(address)}:{port}/" for address in found]
+
+    @property
     def url(self) -> str:
-        """The address of the page."""
-        return f"http://{security.bracketed(str(self.server_address[0]))}:{self.server_address[1]}/"
+        """The best of these addresses."""
+        return self.urls[0]
 
     def server_bind(self) -> None:
         """Bind the socket, without the DNS lookup of the standard library."""
@@ -231,7 +240,7 @@ class Server(ThreadingHTTPServer):
             BoardError: a refusal. The body may be unread.
             Disconnected: the client disconnected.
         """
-        self.hosts.check(head)
+        self.hosts.check(head, connection.connection)
         page = self.pages.get(head.path)
         if page is not None and head.method in ("GET", "HEAD"):
             _refuse_body(head)
@@ -243,31 +252,40 @@ class Server(ThreadingHTTPServer):
         route, task = routes.find(self.routes, head.method, head.path)
         body: dict[str, Any] = {}
         if route.writes:
-            if self.api.read_only:
+            self.hosts.check_origin(head)
+        caller = connection.caller = self.access.recognize(head, connection.peer, is_public=route.is_public)
+        if route.writes:
+            if self.api.read_only and not route.is_public:
                 raise NotPermitted(
                     "this server is read-only", hint="Use a server without --read-only, or the `atb` command."
                 )
-            self.hosts.check_origin(head)
             security.check_type(head)
             body = self._read_body(head, connection.wire, route)
+            caller.speak(route.fields(), body)
         else:
             _refuse_body(head)
         self.set_waiting(connection, False)
         query = fields.read_query(head.query, route.parameters())
+        make = functools.partial(Call, self.api, head, task, query, body, access=self.access, caller=caller)
         if not inputs.integer(query.get("wait", 0), "wait", 0, fields.WAIT_LIMIT):
-            return self._call(route, Call(self.api, head, task, query, body))
+            return self._call(route, make())
         if not self._waiting.acquire(blocking=False):
             raise Busy(f"too many requests wait (limit {self.waiting_limit})")
         try:
-            return self._call(
-                route, Call(self.api, head, task, query, body, functools.partial(self._pause, connection))
-            )
+            return self._call(route, make(functools.partial(self._pause, connection)))
         finally:
             self._waiting.release()
 
     def _pause(self, connection: Connection, seconds: float) -> bool:
-        """Wait some seconds; return whether the server stops or the client has left."""
-        return self.stopping.wait(seconds) or connection.wire.has_left()
+        """Wait some seconds; return whether the server stops or the client has left.
+
+        Raises:
+            Unauthorized: the client's key or session has ended.
+        """
+        if self.stopping.wait(seconds) or connection.wire.has_left():
+            return True
+        self.access.require_still_known(connection.caller)
+        return False
 
     def _read_body(self, head: Head, wire: Wire, route: Route) -> dict[str, Any]:
         length = body_length(head)
@@ -304,7 +322,7 @@ class Server(ThreadingHTTPServer):
             headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
             connection.send(Response(200, b"", headers, close=True), has_length=False)
             for message in stream.messages(self.api.board, after, self.stopping):
-                if connection.wire.is_disconnected():
+                if connection.wire.is_disconnected() or not self.access.is_still_known(connection.caller):
                     break
                 connection.wire.send(message)
         except Disconnected:

@@ -30,6 +30,16 @@ export function post(path, body = {}) {
   return write("POST", path, body);
 }
 
+/** Signs this browser in with a one-time code; the server sets a cookie that scripts cannot read. */
+export function signIn(code) {
+  return call("/api/session", json("POST", { code }));
+}
+
+/** Signs this browser out. */
+export function signOut() {
+  return call("/api/session/end", json("POST", {}));
+}
+
 /** PATCH a JSON object; resolves to {data, warnings}. */
 export function patch(path, body = {}) {
   return write("PATCH", path, body);
@@ -57,7 +67,11 @@ export function forgetBoard() {
 
 function write(method, path, fields) {
   const payload = actor && !("actor" in fields) ? { ...fields, actor } : fields;
-  return call(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(payload) });
+  return call(path, json(method, payload));
+}
+
+function json(method, fields) {
+  return { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(fields) };
 }
 
 async function call(path, options) {

@@ -5,6 +5,7 @@ import "./filters.js";
 import { shortcut, startKeyboard } from "./keyboard.js";
 import { startNotify } from "./notify.js";
 import { router } from "./router.js";
+import { signInFromLink } from "./session.js";
 import { store } from "./store.js";
 import "./elements/board.js";
 import { toggleActivity } from "./elements/header.js";
@@ -50,7 +51,8 @@ showView();
 startKeyboard();
 startNotify();
 startAnnounce(document.querySelector("#announcer"));
-store.start();
+signInFromLink().then(() => store.start());
+addEventListener("hashchange", () => signInFromLink().then(() => store.refresh()));
 
 // Load what the first paint does not need while the board is loading.
 for (const name of ["task-dialog", "new-task", "activity", "graph", "flow"]) import(`./elements/${name}.js`);

@@ -1,6 +1,7 @@
 /** Settings of this browser: theme and name, in a popover. */
 
 import { h, icon } from "./dom.js";
+import { signOutButton } from "./session.js";
 import { remember, remembered, store } from "./store.js";
 
 const THEME_KEY = "atb-theme";
@@ -38,15 +39,18 @@ export function settingsPopover(extra) {
     return { radio, label: h("label", { class: "segment" }, radio, h("span", null, label)) };
   });
   const about = h("p", { class: "hint" });
+  const leave = signOutButton();
   const popover = h(
     "div",
     { class: "popover settings", id: "settings", popover: "auto", role: "dialog", "aria-label": "Settings" },
     h("div", { class: "field settings-name" }, h("label", { for: "settings-name" }, "Your name"), name, h("p", { class: "hint", id: "settings-name-hint" }, "The history shows this name next to your actions. Leave empty to use the server’s login name.")),
     h("fieldset", { class: "field" }, h("legend", { class: "label" }, "Theme"), h("div", { class: "segments" }, radios.map((entry) => entry.label))),
     extra,
+    leave.node,
     about,
   );
   const show = () => {
+    leave.show();
     name.value = store.me;
     for (const { radio } of radios) radio.checked = radio.value === theme();
     popover.querySelector(".settings-name").hidden = store.readOnly;

@@ -192,8 +192,8 @@ class Store extends EventTarget {
     try {
       this.#healthAt = performance.now();
       const { data } = await get("/healthz");
-      if (data.version === this.version && data.read_only === this.readOnly && data.data_dir === this.dataDir) return;
-      Object.assign(this, { version: data.version, readOnly: data.read_only, dataDir: data.data_dir });
+      if (data.version === this.version && data.read_only === this.readOnly && (data.data_dir ?? "") === this.dataDir) return;
+      Object.assign(this, { version: data.version, readOnly: data.read_only, dataDir: data.data_dir ?? "" });
       this.dispatchEvent(new Event("settings"));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

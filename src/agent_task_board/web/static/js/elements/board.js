@@ -4,6 +4,7 @@ import { copyButton } from "../copy-button.js";
 import { fill, h, icon } from "../dom.js";
 import { isFiltered, predicate } from "../filters.js";
 import { FILTERS, router } from "../router.js";
+import { signInForm } from "../session.js";
 import { COLUMNS, column, isFinal, isHeld } from "../status.js";
 import { store } from "../store.js";
 import { everySecond } from "../time.js";
@@ -202,6 +203,9 @@ function command(text) {
 }
 
 function unusable(failure) {
+  if (failure.status === 401) {
+    return [icon("board"), h("h2", null, "Sign in"), h("p", null, "Run this in a terminal on the machine of the board, and open the link that it prints:"), command("atb open"), signInForm()];
+  }
   return [icon("warning"), h("h2", null, "Cannot show the board"), h("p", { role: "alert" }, failure.message), failure.hint ? h("p", { class: "hint" }, failure.hint) : null];
 }
 
