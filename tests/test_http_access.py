@@ -453,6 +453,7 @@ def test_a_session_of_a_sender_that_has_closed_counts_only_from_another_machine(
     own: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, cookie = sign_in(own)
+    own.server.access.close()
     monkeypatch.setattr(own.server.access, "_lookup", lambda *_: None)
     assert get(own, "/api/board", cookie).status == 403
     monkeypatch.setattr(access, "is_own_address", lambda _: False)

@@ -20,11 +20,10 @@ from tests.support import refused
 from tests.waiting import LIMIT, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opened a connection")
-LOOKUPS = [peers.ask_kernel, peers.read_tables]
 
 
 @pytest.fixture
@@ -32,6 +31,14 @@ def own(tmp_path: Path) -> Iterator[InThread]:
     """Return a server for one test."""
     with serving(tmp_path / "data") as server:
         yield server
+
+
+@pytest.fixture(params=["kernel", "tables"])
+def lookup(request: pytest.FixtureRequest) -> Iterator[peers.Lookup]:
+    """Return each way to look up a connection."""
+    found = peers.Kernel() if request.param == "kernel" else peers.read_tables
+    yield found
+    peers.close(found)
 
 
 @contextlib.contextmanager
@@ -56,7 +63,6 @@ def owner(lookup: peers.Lookup, end: socket.socket) -> int | None:
 
 
 @linux
-@pytest.mark.parametrize("lookup", LOOKUPS)
 @pytest.mark.parametrize(
     ("address", "through"), [("127.0.0.1", None), ("::1", None), ("127.0.0.1", "::ffff:127.0.0.1")]
 )
@@ -70,7 +76,6 @@ def test_the_owner_of_the_other_end_is_told(lookup: peers.Lookup, address: str, 
 
 
 @linux
-@pytest.mark.parametrize("lookup", LOOKUPS)
 def test_a_sender_that_has_closed_is_nobody(lookup: peers.Lookup) -> None:
     with connected("127.0.0.1") as (client, accepted):
         client.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -80,7 +85,6 @@ def test_a_sender_that_has_closed_is_nobody(lookup: peers.Lookup) -> None:
 
 
 @linux
-@pytest.mark.parametrize("lookup", LOOKUPS)
 def test_only_a_line_with_both_ends_counts(lookup: peers.Lookup) -> None:
     with connected("127.0.0.1") as (client, accepted), connected("127.0.0.1") as (another, _):
         ends = client.getsockname(), accepted.getsockname()
@@ -92,7 +96,6 @@ def test_only_a_line_with_both_ends_counts(lookup: peers.Lookup) -> None:
 
 
 @linux
-@pytest.mark.parametrize("lookup", LOOKUPS)
 def test_a_socket_that_listens_owns_no_connection(lookup: peers.Lookup) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -130,10 +133,22 @@ def test_where_the_kernel_takes_no_questions_the_tables_are_read(monkeypatch: py
     def unknown(*_: object) -> int | None:
         raise PermissionError
 
-    monkeypatch.setattr(peers, "ask_kernel", unknown)
+    monkeypatch.setattr(peers.Kernel, "__call__", unknown)
     assert peers.find_lookup() is peers.read_tables
     monkeypatch.setattr(peers, "read_tables", lambda *_: 4_242)
     assert peers.find_lookup() is None, "what does not know our own connection is not to be believed"
+
+
+@linux
+def test_an_answer_that_came_too_late_for_one_question_is_none_to_the_next() -> None:
+    kernel = peers.Kernel()
+    with contextlib.closing(kernel), connected("127.0.0.1") as (client, accepted):
+        nobody = socket.inet_aton("127.0.0.2").ljust(16, b"\0") * 2
+        question = b"\2\6\0\0\xff\xff\xff\xff" + b"\0" * 4 + nobody + b"\0" * 4 + b"\xff" * 8
+        late = (len(question) + 16).to_bytes(4, sys.byteorder) + b"\x14\0\1\0" + b"\xff" * 4 + b"\0" * 4
+        kernel._socket.sendto(late + question, (0, 0))
+        assert owner(kernel, accepted) == os.geteuid()
+        assert owner(kernel, client) == os.geteuid()
 
 
 # The server
@@ -164,7 +179,6 @@ def test_who_may_not_come_in_is_told_before_anything_was_sent(own: InThread, mon
 
 
 @linux
-@pytest.mark.parametrize("lookup", LOOKUPS)
 def test_a_client_that_left_before_it_was_met_changes_nothing(
     own: InThread, monkeypatch: pytest.MonkeyPatch, lookup: peers.Lookup
 ) -> None:
@@ -175,7 +189,7 @@ def test_a_client_that_left_before_it_was_met_changes_nothing(
         found.append(lookup(other, ours))
         return found[-1]
 
-    monkeypatch.setattr(own.server.access, "_lookup", late)
+    _answer_lookups_by(own, late, monkeypatch)
     before = own.board.revision()
     with own.wire() as client:
         client.send(client.posting("/api/tasks", {"title": "sent and gone"}))
@@ -189,6 +203,12 @@ def _wait_for_end(server: InThread) -> None:
     """Wait until the only connection so far has ended."""
     eventually(lambda: server.server.threads, "the connection")
     server.server.threads[0].join(LIMIT)
+
+
+def _answer_lookups_by(server: InThread, lookup: peers.Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let another lookup answer, and release the server's own."""
+    server.server.access.close()
+    monkeypatch.setattr(server.server.access, "_lookup", lookup)
 
 
 @linux
@@ -230,7 +250,7 @@ def test_nobody_comes_in_while_the_system_cannot_be_asked(
     def fails(*_: object) -> int | None:
         raise error
 
-    monkeypatch.setattr(own.server.access, "_lookup", fails)
+    _answer_lookups_by(own, fails, monkeypatch)
     with own.wire() as client:
         assert client.get("/api/board").status == status
 
@@ -287,13 +307,12 @@ def test_another_user_that_sends_and_closes_at_once_changes_nothing(
 ) -> None:
     """Nobody owns a closed connection any more; the tables show it as one of root, without an inode."""
     with serving(tmp_path / "data") as server:
-        real: Callable[..., int | None] = server.server.access._lookup  # type: ignore[assignment]
 
         def late(*ends: peers.End) -> int | None:
-            eventually(lambda: real(*ends) is None, "the end of the connection")
-            return real(*ends)
+            eventually(lambda: peers.read_tables(*ends) is None, "the end of the connection")
+            return peers.read_tables(*ends)
 
-        monkeypatch.setattr(server.server.access, "_lookup", late)
+        _answer_lookups_by(server, late, monkeypatch)
         host = f"Host: localhost:{server.port}\r\n".encode()
         body = b'Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{"title":"t"}'
         ask_as_nobody("127.0.0.1", server.port, b"POST /api/tasks HTTP/1.1\r\n" + host + body, leave=True)

@@ -1399,7 +1399,7 @@ def test_a_server_for_reading_makes_no_board(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.refused("not_found", "serve", "--read-only", "--port", "0", "--data-dir", "data")
     terminal.write("atb.toml", "[serve]\nread_only = true\nport = 0\n")
-    terminal.refused("not_found", "serve")
+    terminal.refused("not_found", "serve", "--config", "atb.toml")
     assert terminal.files() == {"atb.toml"}
 
 

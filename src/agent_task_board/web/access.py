@@ -106,12 +106,16 @@ class Access:
     def __init__(self, board: Board, *, allow_users: Iterable[str] = (), asks: bool = False) -> None:
         self.asks = asks
         self._board = board
-        self._lookup = peers.find_lookup()
         self._users = peers.user_ids(allow_users)
+        self._lookup = peers.find_lookup()
         if self._lookup is not None:
             self._users |= {os.geteuid(), 0}
         self._guesses = Guesses()
         self._credentials: Credentials | None = None
+
+    def close(self) -> None:
+        """Release what finding out about peers keeps open."""
+        peers.close(self._lookup)
 
     @property
     def tells_users(self) -> bool:

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import sys
+import threading
 
 from ..errors import InvalidInput
 
@@ -57,45 +58,50 @@ class Peer:
         return self.address if self.uid is None else f"user {user_name(self.uid)}"
 
 
-def find_lookup() -> Lookup | None:
-    """Return the quickest lookup that works here, tried on a connection of this process; ``None`` if none does."""
-    if not sys.platform.startswith("linux"):
-        return None
-    with socket.socket() as listener, socket.socket() as client:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(1)
-        client.connect(listener.getsockname())
-        for lookup in (ask_kernel, read_tables):
-            with contextlib.suppress(OSError):
-                if lookup(client.getsockname(), client.getpeername()) == os.geteuid():
-                    return lookup
-    return None
-
-
-def ask_kernel(other: End, ours: End) -> int | None:
-    """Look up one connection by ``sock_diag``; see sock_diag(7).
+class Kernel:
+    """Looks up one connection by ``sock_diag``; see sock_diag(7). Its socket is kept, and needs to be closed.
 
     Raises:
         OSError: this kernel does not answer such questions.
     """
-    family = socket.AF_INET6 if ":" in other[0] else socket.AF_INET
-    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES) + _in_binary(family, other, ours)
-    question += struct.pack("=III", _NO_INTERFACE, _ANY_COOKIE, _ANY_COOKIE)
-    message = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST, 1, 0) + question
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
-        kernel.settimeout(_ANSWER_TIMEOUT)
-        kernel.sendto(message, (0, 0))
-        answer, sender = kernel.recvfrom(4_096)
-    if sender[0] != 0 or len(answer) < _HEADER.size + _STATE.size + _SOCKET_ID + _OWNER.size:
-        return None  # no such connection
-    if _HEADER.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
-        return None
-    found = answer[_HEADER.size + _STATE.size :]
-    family, state, _, _ = _STATE.unpack_from(answer, _HEADER.size)  # a socket of IPv6 may be one end of IPv4
-    uid, inode = _OWNER.unpack_from(found, _SOCKET_ID)[3:]
-    if state == _LISTENING or not found.startswith(_in_binary(family, other, ours)) or not inode:
-        return None  # without an inode, no process has it open
-    return int(uid)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._number = 0
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG)
+        self._socket.settimeout(_ANSWER_TIMEOUT)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def __call__(self, other: End, ours: End) -> int | None:
+        """Look up a connection."""
+        family = socket.AF_INET6 if ":" in other[0] else socket.AF_INET
+        question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES) + _in_binary(family, other, ours)
+        question += struct.pack("=III", _NO_INTERFACE, _ANY_COOKIE, _ANY_COOKIE)
+        answer = self._ask(question)
+        if len(answer) < _HEADER.size + _STATE.size + _SOCKET_ID + _OWNER.size:
+            return None  # no such connection
+        if _HEADER.unpack_from(answer)[1] != _SOCK_DIAG_BY_FAMILY:
+            return None
+        found = answer[_HEADER.size + _STATE.size :]
+        family, state, _, _ = _STATE.unpack_from(answer, _HEADER.size)  # a socket of IPv6 may be one end of IPv4
+        uid, inode = _OWNER.unpack_from(found, _SOCKET_ID)[3:]
+        if state == _LISTENING or not found.startswith(_in_binary(family, other, ours)) or not inode:
+            return None  # without an inode, no process has it open
+        return int(uid)
+
+    def _ask(self, question: bytes) -> bytes:
+        """Return the kernel's answer to a question; an answer that came too late for an earlier one is dropped."""
+        with self._lock:
+            self._number = self._number % _ANY_COOKIE + 1
+            header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST, self._number, 0)
+            self._socket.sendto(header + question, (0, 0))
+            while True:
+                answer, sender = self._socket.recvfrom(4_096)
+                if sender[0] == 0 and _HEADER.unpack_from(answer)[3] == self._number:
+                    return answer
 
 
 def _in_binary(family: int, other: End, ours: End) -> bytes:
@@ -149,6 +155,33 @@ def _in_hex(end: End) -> str:
     packed = socket.inet_pton(family, end[0])
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return "".join(f"{word:08X}" for word in words) + f":{end[1]:04X}"
+
+
+def find_lookup() -> Lookup | None:
+    """Return the quickest lookup that works here, tried on a connection of this process; ``None`` if none does."""
+    if not sys.platform.startswith("linux"):
+        return None
+    with contextlib.suppress(OSError):
+        kernel = Kernel()
+        if _works(kernel):
+            return kernel
+        kernel.close()
+    return read_tables if _works(read_tables) else None
+
+
+def close(lookup: Lookup | None) -> None:
+    """Release what a lookup keeps open."""
+    if isinstance(lookup, Kernel):
+        lookup.close()
+
+
+def _works(lookup: Lookup) -> bool:
+    with contextlib.suppress(OSError), socket.socket() as listener, socket.socket() as client:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        client.connect(listener.getsockname())
+        return lookup(client.getsockname(), client.getpeername()) == os.geteuid()
+    return False
 
 
 def user_name(uid: int) -> str:

@@ -148,6 +148,11 @@ class Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()[:2]
 
+    def server_close(self) -> None:
+        """Close the listening socket."""
+        self.access.close()
+        super().server_close()
+
     def run(self, *, pause: float = 0.5) -> None:
         """Serve until a signal handler raises an exception or another thread calls ``shutdown()``.
 
