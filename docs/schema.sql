@@ -345,7 +345,8 @@ CREATE TABLE outbox (
   due_at     TEXT,                  -- of the next attempt; during an attempt, when it counts as lost
   error      TEXT,                  -- of the latest attempt that failed
   created_at TEXT NOT NULL,
-  ended_at   TEXT,
+  ended_at   TEXT, process TEXT  -- what an attempt has started: boot id, process id, start time
+  CONSTRAINT process_while_pending CHECK (process IS NULL OR status = 'pending'),
   CONSTRAINT target_is_known CHECK (target IN ('command', 'webhook')),
   CONSTRAINT delivery_status_is_known CHECK (status IN ('pending', 'delivered', 'failed')),
   CONSTRAINT pending_is_due CHECK ((status = 'pending') = (due_at IS NOT NULL)),
@@ -387,3 +388,5 @@ CREATE TABLE released (
 CREATE INDEX released_until ON released (agent, until);
 
 CREATE INDEX released_age ON released (until);
+
+CREATE INDEX outbox_process ON outbox (id) WHERE process IS NOT NULL;

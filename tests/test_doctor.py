@@ -19,7 +19,7 @@ from agent_task_board import Board, Settings
 from agent_task_board.board import history as fold
 from agent_task_board.settings import Hooks
 from agent_task_board.storage import copies
-from agent_task_board.storage.workdir import PREFIX
+from agent_task_board.storage.workdir import LOCKED, PREFIX
 from agent_task_board.upkeep import contents as inside
 from agent_task_board.upkeep import disk, repairs, surroundings
 from tests.command_line import Terminal
@@ -599,6 +599,16 @@ def test_leftovers_of_killed_backups_are_removed(life: Board) -> None:
     assert found["healthy"]
     assert not any(path.exists() for path in left)
     assert str(left[0]) in " ".join(found["fixed"]["did"])
+
+
+def test_folder_of_a_killed_backup_is_removed_by_the_next_one_at_once(life: Board) -> None:
+    folder = Path(life.path).parent / "backups"
+    life.backup()
+    left, new = (folder / f"{prefix}1-abc" for prefix in (LOCKED, PREFIX))
+    for path in (left, new):
+        path.mkdir()
+    life.backup()
+    assert (left.exists(), new.exists()) == (False, True), "a new folder may not be locked yet"
 
 
 def test_files_that_others_can_read_are_taken_back(life: Board) -> None:

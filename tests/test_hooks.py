@@ -15,13 +15,13 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from agent_task_board import Board, Settings, config, instants
 from agent_task_board.hooks import command as hooks
-from agent_task_board.hooks import delivery, message, outbox, webhook
+from agent_task_board.hooks import delivery, message, outbox, strays, webhook
 from agent_task_board.settings import Hooks
 from agent_task_board.storage import turnstile
 from tests.command_line import Terminal
@@ -275,6 +275,79 @@ def test_hook_that_hangs_is_ended_with_all_that_it_started(
     eventually(lambda: not any(map(is_alive, pids)), "the end of the hook and its children")
 
 
+class Stray(NamedTuple):
+    """A command whose deliverer is gone, and the delivery that started it."""
+
+    process: subprocess.Popen[bytes]
+    delivery: str
+
+
+@pytest.fixture
+def stray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Board, Stray]]:
+    """Return a board with a delivery whose command runs on: what SIGKILL leaves of its deliverer."""
+    monkeypatch.setattr(hooks, "LIMIT", 0.0)
+    monkeypatch.setattr(hooks, "GRACE", 0.1)
+    with telling(tmp_path, command=["true"]) as board:
+        bring_to(board, "done")
+        assert board.settings.hooks is not None
+        delivery = outbox.reserve(board, board.settings.hooks)
+        assert delivery is not None
+        environ = {**os.environ, "ATB_DELIVERY": delivery.id}
+        process = subprocess.Popen(["sleep", "600"], env=environ, start_new_session=True)
+        strays.remember(board, delivery.id, process.pid)
+        yield board, Stray(process, delivery.id)
+        process.kill()
+        process.wait()
+
+
+def test_command_of_a_killed_deliverer_is_ended_by_the_next_tick(stray: tuple[Board, Stray]) -> None:
+    board, (process, _) = stray
+
+    def has_ended() -> bool:
+        board.tick()
+        return process.poll() is not None
+
+    eventually(has_ended, "the end of the command that runs on")
+    board.tick()
+    assert all(row[-1] is None for row in everything(board)["outbox"])
+
+
+@pytest.mark.parametrize("what", ["start", "boot", "delivery", "nonsense"])
+def test_process_that_only_has_the_same_id_is_not_touched(what: str, stray: tuple[Board, Stray]) -> None:
+    board, (process, _) = stray
+    boot, pid, start = everything(board)["outbox"][0][-1].split()
+    other = {
+        "start": f"{boot} {pid} {int(start) + 1}",
+        "boot": f"{boot[::-1]} {pid} {start}",
+        "delivery": f"{boot} {pid} {start}",
+        "nonsense": "x",
+    }[what]
+    with board.database.write() as tx:
+        tx.execute("UPDATE outbox SET process = ?", (other,))
+        if what == "delivery":
+            tx.execute("UPDATE outbox SET id = 'another'")
+    eventually(lambda: board.tick() and everything(board)["outbox"][0][-1] is None, "a look at the process")
+    assert process.poll() is None
+
+
+def test_delivery_to_a_target_that_is_gone_is_given_up_after_a_day(tmp_path: Path, clock: Clock) -> None:
+    with telling(tmp_path, clock, webhook="http://127.0.0.1:1/", events=["done"]) as board:
+        task = bring_to(board, "done")
+        board.settings.hooks = Hooks(command=["true"], events=["done"])
+        clock.advance(days=1, seconds=-1)
+        said: list[str] = []
+        board.tick(warnings=said)
+        assert (said, results(board, task.id)) == ([], [])
+        clock.advance(seconds=1)
+        board.tick(warnings=said)
+        assert ["1 hook notification given up" in sentence for sentence in said] == [True]
+        [result] = results(board, task.id)
+        assert (result["kind"], result["ended"]) == ("hook_failed", True)
+        assert [one["status"] for one in outbox.deliveries(board)] == ["failed"]
+        board.tick(warnings=said)
+        assert len(said) == 1
+
+
 def test_hook_that_ends_on_request_has_time_to_tidy_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "LIMIT", 0.5)
     monkeypatch.setattr(hooks, "GRACE", 60.0)
@@ -387,11 +460,11 @@ def test_idle_tick_does_not_search_what_was_delivered(board: Board) -> None:
     assert delivery.deliver_due(board) == 0
     connection.set_trace_callback(None)
     asked = [statement for statement in seen if "outbox" in statement]
-    assert len(asked) == 2
+    assert len(asked) == 4
     for statement in asked:
         plan = " ".join(row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
-        assert "SEARCH outbox USING" in plan, plan
-        assert re.search(r"outbox_(due|ended)", plan), plan
+        assert "SEARCH outbox USING" in plan or "outbox_process" in plan, plan
+        assert re.search(r"outbox_(due|ended|process)", plan), plan
 
 
 def test_deliveries_are_forgotten_a_week_after_their_end(board: Board, clock: Clock, tmp_path: Path) -> None:
@@ -402,10 +475,10 @@ def test_deliveries_are_forgotten_a_week_after_their_end(board: Board, clock: Cl
     clock.advance(days=6)
     board.settings.hooks = None
     board.tick()
-    assert [row["status"] for row in rows(board)] == ["delivered", "pending"]
+    assert [row["status"] for row in rows(board)] == ["delivered", "failed"]
     clock.advance(days=1)
     board.tick()
-    assert [row["status"] for row in rows(board)] == ["pending"]
+    assert [row["status"] for row in rows(board)] == ["failed"]
 
 
 # Kills and concurrency

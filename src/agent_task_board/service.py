@@ -564,8 +564,8 @@ class Board(Claiming, Queries):
         It expires leases, promotes delayed tasks, creates the tasks of schedules that are due, archives old tasks if so
         configured, and delivers pending hook notifications. It works in small transactions, and several ticks can run
         at once. It creates a limited number of occurrences per schedule; ``catchup_pending`` says that more are due.
-        For each schedule that cannot continue, and for each task whose last attempt expired while others wait for it,
-        it appends a sentence to ``warnings``.
+        For each schedule that cannot continue, for each task whose last attempt expired while others wait for it, and
+        for notifications that are given up, it appends a sentence to ``warnings``.
 
         Returns:
             ``{"expired", "created", "delivered", "catchup_pending"}``: three counts and a boolean.
@@ -579,7 +579,7 @@ class Board(Claiming, Queries):
         expired = expire_all(self, said)
         created, pending = run_due(self, said)
         archive_by_age(self)
-        delivered = deliver_due(self)
+        delivered = deliver_due(self, said)
         return {"expired": expired, "created": created, "delivered": delivered, "catchup_pending": pending}
 
     def add_schedule(

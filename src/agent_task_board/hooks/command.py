@@ -16,7 +16,7 @@ from .message import OUTPUT, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .message import Message
 
@@ -28,11 +28,13 @@ _READS = 16
 """The most reads before the clock is checked again: endless output must not delay the time limit."""
 
 
-def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
+def run(
+    argv: Sequence[str], message: Message, directory: str, started: Callable[[int], object] = lambda _: None
+) -> Outcome:
     """Run a command with the task on its standard input, for at most ``LIMIT`` seconds.
 
     Only the command itself is waited for: a process that it leaves in the background keeps running, and its output
-    is not read. After the time limit, all processes in its group are ended.
+    is not read. After the time limit, all processes in its group are ended. ``started`` is called with its process id.
     """
     try:
         process = _start(argv, message, directory)
@@ -42,6 +44,7 @@ def run(argv: Sequence[str], message: Message, directory: str) -> Outcome:
         return Outcome(f"cannot be started: {what}: {reason}")
     in_time = False
     try:
+        started(process.pid)
         output, in_time = _read_until_end(process)
     finally:
         if not in_time:  # or after Ctrl-C
@@ -122,17 +125,27 @@ def _read(pipe: int) -> tuple[bytes, bool]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and every process of its group: SIGTERM first, then SIGKILL."""
-    _signal(process.pid, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE
-    while time.monotonic() < deadline:
-        process.poll()  # reaps a zombie, which would count as a member of the group
-        if not _signal(process.pid, 0):
-            return
-        time.sleep(0.02)
-    _signal(process.pid, signal.SIGKILL)
+    """End a command and every process of its group."""
+    if end_group(process.pid, process.poll):  # poll reaps a zombie, which would count as a member of the group
+        return
     with contextlib.suppress(subprocess.TimeoutExpired):  # a process of another user cannot be killed
         process.wait(GRACE)
+
+
+def end_group(group: int, between: Callable[[], object] = lambda: None) -> bool:
+    """End every process of a group: SIGTERM first, then SIGKILL; return whether SIGTERM was enough.
+
+    ``between`` is called again and again while the group is waited for.
+    """
+    _signal(group, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        between()
+        if not _signal(group, 0):
+            return True
+        time.sleep(0.02)
+    _signal(group, signal.SIGKILL)
+    return False
 
 
 def _signal(group: int, number: int) -> bool:

@@ -9,8 +9,8 @@ from _thread import allocate_lock
 from .. import inputs, instants
 from ..board.rows import to_task
 from ..errors import InvalidInput
-from ..model import JSON_KEYS, SYSTEM
-from . import outbox
+from ..model import DERIVED, JSON_KEYS, SYSTEM
+from . import outbox, strays
 from .message import Message
 
 TYPE_CHECKING = False
@@ -32,13 +32,20 @@ AT_ONCE = 4
 LOCK = "hooks.lock"
 
 
-def deliver_due(core: Core) -> int:
+def deliver_due(core: Core, warnings: list[str] | None = None) -> int:
     """Deliver up to the limits of one tick, and remove old deliveries; return how many were delivered.
 
-    Any number of processes can do this at once.
+    Any number of processes can do this at once. Deliveries to a target that is not configured any more are given up
+    after a day, of which a sentence in ``warnings`` tells.
     """
     outbox.prune(core)
     hooks = core.settings.hooks
+    if hooks is None:
+        strays.end_all(core)
+    given_up = outbox.give_up(core, hooks)
+    if given_up and warnings is not None:
+        what = "1 hook notification" if given_up == 1 else f"{given_up:,} hook notifications"
+        warnings.append(f"{what} given up: no such target has been configured for a day; see `atb hooks list`")
     return 0 if hooks is None else _deliver(core, hooks, limit=PER_TICK, seconds=SECONDS)
 
 
@@ -101,6 +108,7 @@ def _deliver(core: Core, hooks: Hooks, *, limit: int | None = None, seconds: flo
     from time import monotonic
 
     begun, attempts, delivered = monotonic(), 0, 0
+    strays.end_all(core)
     while (limit is None or attempts < limit) and (seconds is None or monotonic() - begun < seconds):
         if not outbox.is_anything_due(core, hooks):  # an idle tick must not wait for the write lock
             core.has_pending_hooks = False
@@ -109,14 +117,14 @@ def _deliver(core: Core, hooks: Hooks, *, limit: int | None = None, seconds: flo
         if delivery is None:
             continue
         attempts += 1
-        outcome = attempt(core, hooks, delivery.target, delivery.message)
+        outcome = attempt(core, hooks, delivery.target, delivery.message, delivery.id)
         outbox.record_outcome(core, delivery, outcome)
         delivered += outcome.error is None
     return delivered
 
 
-def attempt(core: Core, hooks: Hooks, target: str, message: Message) -> Outcome:
-    """Send a message to one target once, without recording the outcome."""
+def attempt(core: Core, hooks: Hooks, target: str, message: Message, delivery: str | None = None) -> Outcome:
+    """Send a message to one target once, without recording the outcome; of a delivery, its process is recorded."""
     if target == "webhook":
         from . import webhook
 
@@ -124,7 +132,10 @@ def attempt(core: Core, hooks: Hooks, target: str, message: Message) -> Outcome:
     from . import command
 
     directory = os.path.dirname(core.path)
-    return command.run(hooks.command or [], message, directory if os.path.isdir(directory) else os.getcwd())
+    place = directory if os.path.isdir(directory) else os.getcwd()
+    if delivery is None:
+        return command.run(hooks.command or [], message, place)
+    return command.run(hooks.command or [], message, place, lambda pid: strays.remember(core, delivery, pid))
 
 
 @contextlib.contextmanager
@@ -197,6 +208,6 @@ _SAMPLE: dict[str, Any] = {
     "fence": 1,
     "version": 1,
     "created_by": SYSTEM,
-    **dict.fromkeys(("ready", "blocked", "delayed", "lease_expired", "overdue"), False),
+    **dict.fromkeys(DERIVED, False),
 }
 """The task in a test message that names none."""

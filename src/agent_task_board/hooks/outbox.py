@@ -29,6 +29,8 @@ BACKOFF = 30 * instants.SECOND
 BACKOFF_CAP = instants.HOUR
 RESERVED = 60 * instants.SECOND
 """How long a row is reserved for the process that delivers it; longer than any attempt."""
+GIVEN_UP = instants.DAY
+"""How long a delivery waits for a target that is not configured any more."""
 KEPT = 7 * instants.DAY
 """How long delivered and failed deliveries are kept."""
 STATUSES = ("pending", "delivered", "failed")
@@ -79,7 +81,7 @@ def reserve(core: Core, hooks: Hooks) -> Delivery | None:
     with core.write(system()) as tx:
         rows = tx.execute(
             f"""
-            UPDATE outbox SET attempts = attempts + 1, error = NULL, due_at = :later
+            UPDATE outbox SET attempts = attempts + 1, error = NULL, due_at = :later, process = NULL
              WHERE id = coalesce(
                    (SELECT id FROM outbox INDEXED BY outbox_due WHERE {_DUE} ORDER BY due_at, event_seq LIMIT 1),
                    (SELECT id FROM outbox INDEXED BY outbox_due WHERE {_ASTRAY} ORDER BY due_at, event_seq LIMIT 1))
@@ -139,7 +141,7 @@ def _record(tx: Transaction, delivery: Delivery, outcome: Outcome) -> None:
     tx.execute(
         f"""
         UPDATE outbox
-           SET status = :status, error = :error, due_at = :due, ended_at = :ended
+           SET status = :status, error = :error, due_at = :due, ended_at = :ended, process = NULL
          WHERE id = :id AND status = 'pending' {guard}
         """,
         {
@@ -163,6 +165,38 @@ def _record(tx: Transaction, delivery: Delivery, outcome: Outcome) -> None:
             "ended": ended,
         },
     )
+
+
+def give_up(core: Core, hooks: Hooks | None) -> int:
+    """End some deliveries to targets that have not been configured for a day; return how many."""
+    configured = hooks.targets() if hooks is not None else ["none"]
+    orphaned = """
+        status = 'pending' AND created_at <= :before AND target NOT IN (:first, :second)
+        AND due_at <= :before"""
+    values = {
+        "before": instants.to_text(core.clock() - GIVEN_UP),
+        "first": configured[0],
+        "second": configured[-1],
+        "batch": _BATCH,
+    }
+    with core.read() as tx:
+        if tx.execute(f"SELECT 1 FROM outbox WHERE {orphaned} LIMIT 1", values).fetchone() is None:
+            return 0
+    error = "no such target is configured any more"
+    with core.write(system()) as tx:
+        rows = tx.execute(
+            f"""
+            UPDATE outbox SET status = 'failed', error = :error, due_at = NULL, ended_at = :now, process = NULL
+             WHERE id IN (SELECT id FROM outbox INDEXED BY outbox_due WHERE {orphaned} ORDER BY due_at LIMIT :batch)
+            RETURNING id, event_seq, target, told, attempts
+            """,
+            {**values, "error": error, "now": tx.now},
+        ).fetchall()
+        for row in rows:
+            owner = tx.execute("SELECT task_seq FROM event WHERE seq = ?", (row["event_seq"],)).fetchone()[0]
+            data = {"delivery": row["id"], "target": row["target"], "told": row["told"], "attempt": row["attempts"]}
+            tx.record(tx.task(owner), "hook_failed", {**data, "error": error, "ended": True})
+    return len(rows)
 
 
 def prune(core: Core) -> None:

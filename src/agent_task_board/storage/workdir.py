@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..folder import Folder
 
 PREFIX = ".atb-unfinished-"
+LOCKED = f"{PREFIX}locked-"
+"""How the name of a folder begins once it is locked."""
 GRACE = 60
 """Seconds for which a new folder may not be locked yet."""
 LONG = 86_400
@@ -34,13 +36,17 @@ LONG = 86_400
 @contextmanager
 def workplace(parent: Folder) -> Iterator[Folder]:
     """Create a folder that only this user can access, and remove it and its contents at the end."""
-    name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-    with parent.make(name) as place:
-        lock = _lock(place)
+    name = f"{os.getpid()}-{os.urandom(4).hex()}"
+    new, locked = f"{PREFIX}{name}", f"{LOCKED}{name}"
+    with parent.make(new) as made:
+        lock = _lock(made)
         try:
-            yield place
+            parent.rename(new, locked)
+            with parent.child(locked) as place:
+                yield place
         finally:
-            _remove(parent, name)
+            _remove(parent, new)
+            _remove(parent, locked)
             if lock is not None:
                 os.close(lock)
 
@@ -93,7 +99,9 @@ def make_directory(directory: str) -> bool:
 
 def _is_left(parent: Folder, name: str) -> bool:
     found = parent.find(name)
-    if found is None or not stat.S_ISDIR(found.st_mode) or time.time() - found.st_mtime < GRACE:
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return False
+    if time.time() - found.st_mtime < GRACE and not name.startswith(LOCKED):
         return False
     if hasattr(os, "getuid") and found.st_uid != os.getuid():
         return False

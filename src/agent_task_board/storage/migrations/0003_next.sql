@@ -58,3 +58,8 @@ CREATE INDEX released_age ON released (until);
 
 ALTER TABLE task ADD COLUMN max_runtime INTEGER  -- seconds that the command of an attempt may take; `atb run` ends it
   CONSTRAINT max_runtime_is_limited CHECK (max_runtime BETWEEN 1 AND 604800);
+
+ALTER TABLE outbox ADD COLUMN process TEXT  -- what an attempt has started: boot id, process id, start time
+  CONSTRAINT process_while_pending CHECK (process IS NULL OR status = 'pending');
+
+CREATE INDEX outbox_process ON outbox (id) WHERE process IS NOT NULL;
