@@ -390,3 +390,9 @@ CREATE INDEX released_until ON released (agent, until);
 CREATE INDEX released_age ON released (until);
 
 CREATE INDEX outbox_process ON outbox (id) WHERE process IS NOT NULL;
+
+-- People as first written. Names of agents and people are compared by their key: NFC, then casefold(), then NFC.
+CREATE TABLE actor (
+  key  TEXT PRIMARY KEY,
+  name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

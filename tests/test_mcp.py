@@ -362,8 +362,8 @@ def test_name_that_was_given_stays() -> None:
 def test_everything_done_over_mcp_is_done_by_an_agent(ada: Sdk, board: Board) -> None:
     task = ada.call("create_task", title="Judged", needs_approval=True, claim=True)
     ada.call("complete_task", task_id=task.id, token=task.token)
-    ada.call("add_comment", task_id=task.id, text="done", agent="Maria")
+    ada.call("add_comment", task_id=task.id, text="done", agent="Nora")
     events = board.events(task=task.id)["events"]
     assert {event["actor_kind"] for event in events} == {"agent"}
-    assert events[-1]["actor"] == "Maria"
+    assert events[-1]["actor"] == "Nora"
     assert board.approve(task.id, actor=MARIA).task.status == "done"

@@ -11,7 +11,7 @@ import os
 
 from .. import identity, inputs, instants
 from ..errors import Conflict, InvalidInput, NotFound, Unusable
-from ..model import ACTOR_KINDS, AGENT, CANCELLED, FAILED, SYSTEM
+from ..model import ACTOR_KINDS, AGENT, CANCELLED, FAILED, HUMAN, SYSTEM
 from ..settings import Settings
 from ..storage.db import Database
 from . import history
@@ -79,6 +79,11 @@ class Core:
     def created(self) -> bool:
         """Whether this object created the board."""
         return self.database.created
+
+    @property
+    def migration_notes(self) -> list[str]:
+        """What a migration by this object changed beside the schema, in sentences."""
+        return self.database.migration_notes
 
     @property
     def is_missing(self) -> bool:
@@ -290,22 +295,13 @@ class Transaction:
     # Agents
 
     def canonical_name(self, name: str) -> str:
-        """Return an agent's name as it was first written, or as it is given if it is new."""
+        """Return the name of an agent or a person as first written, or as it is given if it is new."""
         key = inputs.name_key(name)
-        row = self.execute("SELECT name FROM agent WHERE key = ?", (key,)).fetchone()
-        if row is None and not name.isascii():
-            row = self._name_of_old_key(name)
+        row = (
+            self.execute("SELECT name FROM agent WHERE key = ?", (key,)).fetchone()
+            or self.execute("SELECT name FROM actor WHERE key = ?", (key,)).fetchone()
+        )
         return row[0] if row else name
-
-    def _name_of_old_key(self, name: str) -> Row | None:
-        """Return the name of an agent that an older version stored under a key that was not normalized."""
-        from unicodedata import normalize
-
-        spellings = (name.casefold(), normalize("NFD", name).casefold(), normalize("NFD", name.casefold()))
-        row: Row | None = self.execute(
-            "SELECT name FROM agent WHERE key IN (?, ?, ?) ORDER BY first_seen_at LIMIT 1", spellings
-        ).fetchone()
-        return row
 
     def register_agent(self, name: str) -> None:
         """Add an agent, if it is new; its attempts record when it was last seen."""
@@ -382,6 +378,11 @@ class Transaction:
         Entries of ``data`` that are ``None`` are left out. Without ``by``, the actor is that of the transaction.
         """
         by = by or self.by
+        if by.kind == HUMAN:
+            self.execute(
+                "INSERT INTO actor (key, name) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (inputs.name_key(by.name), by.name),
+            )
         text = json.dumps(
             {key: value for key, value in data.items() if value is not None},
             ensure_ascii=False,

@@ -128,8 +128,8 @@ def _write_fields(
     own_only: bool,
 ) -> None:
     """Write changed columns if every condition of the caller holds; else refuse."""
-    # The creator of a task never changes, so its name can be compared here, as SQLite cannot: with `casefold`.
-    is_creator = before["created_by"].casefold() == tx.by.name.casefold()
+    # The creator of a task never changes, so its name can be compared here, by a key that SQLite cannot compute.
+    is_creator = inputs.name_key(before["created_by"]) == inputs.name_key(tx.by.name)
     assignments = "".join(f"{column} = :{column}, " for column in changed)
     if "not_before" in changed:
         assignments += "delayed = coalesce(:not_before > :now, 0), "

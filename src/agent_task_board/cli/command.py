@@ -196,6 +196,8 @@ class Call:
     def report_board(self, board: Board) -> None:
         """Warn, once per call, if the board was created just now or was not found."""
         path = os.path.abspath(board.path)
+        if not self._has_reported_board:
+            self.warn(*board.migration_notes)
         if not self._has_reported_board and board.created:
             self.warn(f"created a board at {path}")
         elif not self._has_reported_board and board.is_missing:

@@ -93,6 +93,8 @@ class Database:
         self.path = os.path.join(self.directory, FILE)
         self.created = False
         """Whether this object created the board."""
+        self.migration_notes: list[str] = []
+        """What a migration by this object changed beside the schema, in sentences."""
         self.is_missing = False
         """Whether the latest transaction found no board and used an empty one instead."""
         self._create = create and not read_only
@@ -493,7 +495,7 @@ class Session:
         if 0 < version < SCHEMA_VERSION and self.database.before_migration is not None:
             self.database.before_migration()
         if version < SCHEMA_VERSION:
-            migrate(self.connection, version)
+            self.database.migration_notes += migrate(self.connection, version)
             self.database.created |= version == 0
 
     def check_identity(self) -> int:
@@ -678,8 +680,11 @@ def refuse_scratch(error: sqlite3.Error, path: str) -> NoReturn:
     refuse(error, path)
 
 
-def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> None:
-    """Migrate the schema from ``version`` to ``until``, inside the caller's write transaction."""
+def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> list[str]:
+    """Migrate the schema from ``version`` to ``until``, inside the caller's write transaction.
+
+    Returns sentences about what the migration changed beside the schema.
+    """
     folder = os.path.join(os.path.dirname(__file__), "migrations")
     for file in sorted(os.listdir(folder)):
         if file.endswith(".sql") and version < int(file[:4]) <= until:
@@ -688,6 +693,11 @@ def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VE
                     connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {until}")
+    if version < 3 <= until:
+        from .names import settle_names
+
+        return settle_names(connection)
+    return []
 
 
 def split_statements(script: str) -> list[str]:

@@ -63,3 +63,8 @@ ALTER TABLE outbox ADD COLUMN process TEXT  -- what an attempt has started: boot
   CONSTRAINT process_while_pending CHECK (process IS NULL OR status = 'pending');
 
 CREATE INDEX outbox_process ON outbox (id) WHERE process IS NOT NULL;
+-- People as first written. Names of agents and people are compared by their key: NFC, then casefold(), then NFC.
+CREATE TABLE actor (
+  key  TEXT PRIMARY KEY,
+  name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
