@@ -6,13 +6,14 @@ import ctypes
 import os
 import stat
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_task_board.folder import Folder, LeadsOut
 from agent_task_board.reach import reach, reach_folder
 from agent_task_board.setup import clients
+from agent_task_board.storage import copies
 from tests.command_line import Terminal
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Victim:
         (self.directory / "folder").mkdir(parents=True)
         self.file.write_text("mine\n")
         self.file.chmod(0o644)
+        (self.directory / "empty").touch()
         (self.directory / "folder").chmod(0o777)
         self.before = self.state()
 
@@ -288,13 +290,34 @@ def test_restore_writes_through_no_link(terminal: Terminal, victim: Victim) -> N
     assert list(open_to_all.iterdir()) == []
 
 
-def test_backup_into_a_directory_that_others_can_change_is_copied_elsewhere(terminal: Terminal) -> None:
-    board(terminal)
+def test_no_board_is_created_behind_a_link(terminal: Terminal, victim: Victim) -> None:
+    planted = terminal.directory / "planted"
+    planted.mkdir()
+    for target in (victim.directory / "new.db", victim.directory / "empty"):
+        (planted / "tasks.db").symlink_to(target)
+        for words in (["add", "t"], ["init"]):
+            terminal.refused("unusable", *words, "--data-dir", "planted")
+        (planted / "tasks.db").unlink()
+
+
+def test_backup_into_a_directory_that_others_can_change_is_copied_elsewhere(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = board(terminal)
+    copied: list[str] = []
+    open_copy = copies.open_copy
+
+    def note(path: str) -> Any:
+        copied.append(path)
+        return open_copy(path)
+
+    monkeypatch.setattr(copies, "open_copy", note)
     shared = terminal.directory / "shared"
     shared.mkdir()
     shared.chmod(0o777)
     found = terminal.data("backup", "--output", "shared")
     assert [path.name for path in shared.iterdir()] == [os.path.basename(found["path"])]
+    assert [os.path.dirname(os.path.dirname(path)) for path in copied] == [str(data)]
     terminal.data("restore", found["path"], "--data-dir", "restored")
 
 

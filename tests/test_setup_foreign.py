@@ -160,6 +160,26 @@ def test_foreign_key_of_a_hook_is_shown_and_refused(terminal: Terminal, client: 
         assert refused(terminal, client)["details"]["foreign"] == {"condition": "evil"}
 
 
+@pytest.mark.parametrize("client", HOOKS)
+@pytest.mark.parametrize(
+    "more", ["; evil || true", " $(evil) || true", " `evil` || true", " \n evil || true", " > x || true"]
+)
+def test_second_hook_that_resembles_ours_is_refused(terminal: Terminal, client: str, more: str) -> None:
+    terminal.data("setup", client)
+    path = terminal.directory / HOOKS[client]
+    document = json.loads(path.read_text())
+    groups = next(iter(document["hooks"].values()))
+    planted = json.loads(json.dumps(groups[0]))
+    hook = planted.get("hooks", [planted])[0]
+    hook["command"] = hook["command"].replace(" || true", more)
+    groups.append(planted)
+    path.write_text(json.dumps(document))
+    assert "evil" in refused(terminal, client)["message"] or ">" in more
+    hook["command"] = hook["command"].replace(more, " --config evil.toml || true")
+    path.write_text(json.dumps(document))
+    assert "2 " in refused(terminal, client)["message"]
+
+
 def test_flags_of_python_are_the_most_careful_with_which_it_finds_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

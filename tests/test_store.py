@@ -1126,7 +1126,8 @@ def test_log_that_starts_again_or_lies_behind_a_link_is_the_same_log(tmp_path: P
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "data" / "tasks.db").symlink_to(tmp_path / "elsewhere" / "tasks.db")
-    (tmp_path / "elsewhere" / "tasks.db").touch()
+    with open_board(tmp_path / "elsewhere") as behind:
+        behind.create()
     board = open_board(tmp_path / "data")
     board.add("first")
     with raw(tmp_path / "data") as connection:

@@ -201,6 +201,10 @@ def test_nothing_to_trust_is_said(terminal: Terminal) -> None:
     own.write_text(SERVE)
     (terminal.directory / ".atb" / "config.toml").unlink()
     assert settings(terminal) == APPLIED, "your own file always counts"
+    project = terminal.directory / "agent-task-board" / "config.toml"
+    project.parent.mkdir()
+    project.write_text("lease = '1s'\n")
+    assert settings(terminal, XDG_CONFIG_HOME=".") == APPLIED, "a relative variable names no file of a project"
     terminal.refused("invalid_input", "trust")
 
 

@@ -287,7 +287,9 @@ def _is_inside(place: places.Place) -> bool:
 
 def own_file(environ: Mapping[str, str]) -> str:
     """Return the path of the user's own file, which applies to every board without a file of its own."""
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    if not os.path.isabs(base):  # a relative one would be a file of whatever project the call is made in
+        base = os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(base, "agent-task-board", IN_DATA_DIR)
 
 

@@ -7,6 +7,8 @@ import subprocess
 import threading
 
 from ..errors import InvalidInput
+from ..folder import LeadsOut
+from ..reach import reach_folder
 
 FOLDER = os.path.join(".atb", "worktrees")
 """Where worktrees are, below the root of the repository."""
@@ -45,7 +47,12 @@ class Repository:
             GitFailed: git refuses.
         """
         folder = os.path.join(self.root, FOLDER)
-        os.makedirs(folder, exist_ok=True)
+        try:
+            reach_folder(folder, self.root, create=True, mode=0o777).close()
+        except LeadsOut as error:
+            raise InvalidInput(
+                f"worktree: {error.filename} is {error.strerror}", hint="Remove the link.", field="worktree"
+            ) from None
         ignored = os.path.join(self.root, os.path.dirname(FOLDER), ".gitignore")
         if not os.path.lexists(ignored):
             with open(ignored, "x", encoding="ascii") as file:

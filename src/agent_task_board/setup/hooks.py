@@ -65,11 +65,13 @@ def element(client: str, hook: str, line: str) -> dict[str, Any]:
 
 def is_ours(found: Any) -> bool:
     """Say whether we wrote a hook, with any options; ``found`` is the hook, not the group around it."""
+    import shlex
+
     words = _words(found)
     before = words[: words.index("prime")] if "prime" in words else []
-    return (
-        starts_atb(before) and words[len(before) + 1 : len(before) + 2] == ["--hook"] and words[-2:] == ["||", "true"]
-    )
+    is_hook = words[len(before) + 1 : len(before) + 2] == ["--hook"] and words[-2:] == ["||", "true"]
+    # In any other spelling, a shell could find more in the line than these words.
+    return is_hook and starts_atb(before) and bool(found["command"] == f"{shlex.join(words[:-2])} || true")
 
 
 def starts_atb(words: list[Any]) -> bool:

@@ -328,7 +328,12 @@ def _put(text: str, entry: Entry, notes: list[str]) -> str:
         entry.refuse_foreign(item.value, way[-4].container.items[way[-3].place].value if entry.inner else None)
     if not ours:
         return _insert(text, container, len(steps), entry.key, entry.value)
-    if any(same(_item(way).value, entry.merged(_item(way).value)) for way in ours):
+    if len(ours) > 1:
+        raise Unfit(
+            f"has {len(ours)} {entry.path[-1]} hooks that run `atb`",
+            hint="Look at them: they may run something else. Remove all but one, or all with --remove; then repeat.",
+        )
+    if same(_item(ours[0]).value, entry.merged(_item(ours[0]).value)):
         return text
     item = _item(ours[0])
     notes.extend(entry.put_notes(item.value))

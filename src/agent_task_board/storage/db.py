@@ -325,6 +325,11 @@ class Database:
         """Create the data directory and an empty board file, for this user only; a refusal creates nothing."""
         refuse_old_sqlite(SQLITE_VERSION)
         self.refuse_shared_file_system()
+        if os.path.islink(self.path):  # what it leads to, or to nothing yet, is not ours to create or to fill
+            raise Unusable(
+                f"{self.path} is a symbolic link, and no board is behind it",
+                hint="Remove the link, or name the directory that the board belongs in with --data-dir.",
+            )
         try:
             with process.opening:  # closing the new file would drop the locks of another thread's connection to it
                 if not os.path.isdir(self.directory):

@@ -81,22 +81,6 @@ def _remove(parent: Folder, name: str) -> None:
         shutil.rmtree(os.path.join(parent.path, name), ignore_errors=True)
 
 
-def make_directory(directory: str) -> bool:
-    """Create a directory and its parents, accessible only by this user; return whether it was created."""
-    if os.path.isdir(directory):
-        return False
-    above = os.path.dirname(directory)
-    if above != directory:
-        make_directory(above)
-    try:
-        os.mkdir(directory, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(directory):
-            raise
-        return False
-    return True
-
-
 def _is_left(parent: Folder, name: str) -> bool:
     found = parent.find(name)
     if found is None or not stat.S_ISDIR(found.st_mode):
