@@ -5,7 +5,7 @@
 CREATE TABLE board (
   id       INTEGER PRIMARY KEY,
   revision INTEGER NOT NULL DEFAULT 0, board_id TEXT  -- 16 hexadecimal digits, new for a board that is created, migrated or restored
-  CONSTRAINT board_id_is_hexadecimal CHECK (length(board_id) = 16 AND board_id NOT GLOB '*[^0-9a-f]*'),  -- +1 at every write to any task
+  CONSTRAINT board_id_is_hexadecimal CHECK (length(board_id) = 16 AND board_id NOT GLOB '*[^0-9a-f]*'), last_event INTEGER NOT NULL DEFAULT 0, last_event_revision INTEGER NOT NULL DEFAULT 0,  -- +1 at every write to any task
   CONSTRAINT board_is_one_row CHECK (id = 1)
 ) STRICT;
 
@@ -396,3 +396,9 @@ CREATE TABLE actor (
   key  TEXT PRIMARY KEY,
   name TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The number of the newest event and the revision at that moment, so that `atb doctor` notices the loss of either.
+CREATE TRIGGER event_is_counted AFTER INSERT ON event
+BEGIN
+  UPDATE board SET last_event = NEW.seq, last_event_revision = revision;
+END;

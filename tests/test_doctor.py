@@ -601,6 +601,23 @@ def test_leftovers_of_killed_backups_are_removed(life: Board) -> None:
     assert str(left[0]) in " ".join(found["fixed"]["did"])
 
 
+def test_loss_of_the_newest_comment_is_found(life: Board) -> None:
+    task = life.add("one more").task.id
+    life.comment(task, "lost")
+    spoil(life, "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)")
+    assert "newest events are missing" in findings(life, "error")["events"]["message"]
+
+
+def test_revision_below_that_of_the_newest_event_is_found_and_mended(life: Board) -> None:
+    held = hold(life, task=life.add("one more").task.id)
+    for _ in range(5):
+        life.heartbeat(held.id, held.token)
+    life.comment(held.id, "the newest event")
+    spoil(life, "UPDATE board SET revision = revision - 1")
+    assert findings(life, "error")["counters"]["fix"] == "counters"
+    assert life.doctor(fix="counters")["healthy"]
+
+
 def test_folder_of_a_killed_backup_is_removed_by_the_next_one_at_once(life: Board) -> None:
     folder = Path(life.path).parent / "backups"
     life.backup()

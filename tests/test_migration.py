@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
 MADE_LATER = {"actor", "schedule", "outbox", "attempt_output", "released"}
-ADDED_LATER = {"archived_at", "board_id", "imported", "max_runtime", "stuck"}
+ADDED_LATER = {"archived_at", "board_id", "imported", "max_runtime", "stuck", "last_event", "last_event_revision"}
 """Columns of tables that the first schema had."""
 
 

@@ -94,7 +94,11 @@ def _inside(checkup: Checkup, tx: Connection, version: int) -> Iterator[Finding]
         ("schema", _schema, (version, path)),
     ]
     if _has_our_tables(tx, version):  # reading a view in place of a table might never end
-        checks += [("events", _events, ()), ("dependencies", _dependencies, ()), ("clock", _clock, (checkup.now,))]
+        checks += [
+            ("events", _events, (version,)),
+            ("dependencies", _dependencies, ()),
+            ("clock", _clock, (checkup.now,)),
+        ]
         if version == SCHEMA_VERSION:  # these need columns of the newest schema
             checks += [("folds", _folds, ()), ("attempts", _attempts, ()), ("counters", _counters, ())]
             checks += [
@@ -172,11 +176,16 @@ _WITHOUT_EVENT = """
 """SQL: tasks whose latest change has no event; an imported task keeps the instant of its latest change."""
 
 
-def _events(tx: Connection) -> Iterator[Finding]:
+def _events(tx: Connection, version: int) -> Iterator[Finding]:
     count, first, last = tx.execute("SELECT count(*), min(seq), max(seq) FROM event").fetchone()
     if count and (first, last) != (1, count):
         text = f"events are missing: {count:,} events have the numbers {first:,} to {last:,}"
         yield finding("events", ERROR, text, RESTORE)
+    if version == SCHEMA_VERSION:
+        row = tx.execute("SELECT last_event FROM board").fetchone()
+        if row is not None and row[0] > (last or 0):
+            text = f"the newest events are missing: the last one is {last or 0:,}, but there was {row[0]:,}"
+            yield finding("events", ERROR, text, RESTORE)
     if ids := _some(tx, _WITHOUT_EVENT):
         yield finding("events", ERROR, f"the newest events of a task are missing: {ids}", RESTORE)
 
@@ -282,8 +291,9 @@ _LEAST_REVISION = """
 
 def revision_and_least(tx: Connection) -> tuple[int | None, int]:
     """Return the board's revision (``None`` if it is lost), and the least possible one."""
-    row = tx.execute("SELECT revision FROM board").fetchone()
-    return None if row is None else row[0], tx.execute(_LEAST_REVISION).fetchone()[0]
+    row = tx.execute("SELECT revision, last_event_revision FROM board").fetchone()
+    least: int = tx.execute(_LEAST_REVISION).fetchone()[0]
+    return (None, least) if row is None else (row[0], max(least, row[1]))
 
 
 def _counters(tx: Connection) -> Iterator[Finding]:

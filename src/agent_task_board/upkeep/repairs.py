@@ -36,6 +36,12 @@ def _fix_counters(checkup: Checkup) -> list[str]:
                 """,
                 {"revision": max(revision or 0, least) + _LEAP},
             )
+            tx.execute(
+                """
+                UPDATE board SET last_event = max(last_event, (SELECT coalesce(max(seq), 0) FROM event)),
+                                 last_event_revision = revision
+                """
+            )
         has_no_id = not is_board_id(tx.execute("SELECT board_id FROM board").fetchone()[0])
         if has_no_id:
             tx.execute("UPDATE board SET board_id = lower(hex(randomblob(8)))")

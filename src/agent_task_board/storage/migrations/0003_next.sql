@@ -63,8 +63,20 @@ ALTER TABLE outbox ADD COLUMN process TEXT  -- what an attempt has started: boot
   CONSTRAINT process_while_pending CHECK (process IS NULL OR status = 'pending');
 
 CREATE INDEX outbox_process ON outbox (id) WHERE process IS NOT NULL;
+
 -- People as first written. Names of agents and people are compared by their key: NFC, then casefold(), then NFC.
 CREATE TABLE actor (
   key  TEXT PRIMARY KEY,
   name TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+ALTER TABLE board ADD COLUMN last_event INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE board ADD COLUMN last_event_revision INTEGER NOT NULL DEFAULT 0;
+
+UPDATE board SET last_event = (SELECT coalesce(max(seq), 0) FROM event), last_event_revision = revision;
+
+-- The number of the newest event and the revision at that moment, so that `atb doctor` notices the loss of either.
+CREATE TRIGGER event_is_counted AFTER INSERT ON event
+BEGIN
+  UPDATE board SET last_event = NEW.seq, last_event_revision = revision;
+END;
