@@ -129,6 +129,7 @@ WITH_TASK: dict[str, dict[str, Any]] = {
     "update": {"priority": 1},
     "comment": {"text": "hello"},
     "show": {},
+    "why": {},
     "events": {},
 }
 """Every verb that takes a task, and what it needs beside."""

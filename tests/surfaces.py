@@ -63,6 +63,7 @@ TOOL = {
     "update": "update_task",
     "comment": "add_comment",
     "cancel": "cancel_task",
+    "why": "why",
 }
 """The tool of each verb that has one."""
 
@@ -191,7 +192,7 @@ class Http(Surface):
         if "task" in arguments:
             path += "/" + urlencode({"": arguments.pop("task")})[1:].replace("+", "%20")
             of_board = f"{path}/{verb}"
-        if verb in ("list", "show", "events", "agents", "stats"):
+        if verb in ("list", "show", "events", "agents", "stats", "why"):
             query = {name: str(value).lower() if value is True else value for name, value in arguments.items()}
             target = path if verb in ("list", "show") else of_board
             return "GET", target + (f"?{urlencode(query, doseq=True)}" if query else ""), None
@@ -313,6 +314,8 @@ class Mcp(Surface):
             assert f"+ more count={shown.more} after={shown.next}\n" in said.text or shown.next is None, said
             assert f"+ finished count={shown.hidden}\n" in said.text or not shown.hidden, said
             return {"ok": True, "data": page.to_dict(), "warnings": page.warnings()}
+        if verb == "why":
+            return {"ok": True, "data": board.why(re.findall(r"task=(\w+)", said.text)[0]), "warnings": []}
         if verb == "show":
             data = board.show(said.word("id"))
             assert said.word("version") == str(data["task"]["version"])

@@ -180,7 +180,7 @@ def test_word_like_no_other_still_gets_a_hint(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *([command] for command in "why run".split()),
+        *([command] for command in "brief ask".split()),
         ["claim", "--agent", "ada", "--wait"],
         ["waiting"],
     ],

@@ -291,7 +291,7 @@ def test_words_come_from_the_parsers_and_the_board(
 def test_command_is_offered_the_tasks_that_it_is_for(board: Board, terminal: Terminal, status: str) -> None:
     held = bring_to(board, status)
     offered = {name for name in MODULES if held.id[-6:] in {word for word, _ in asked(terminal, name, "")[1]}}
-    everywhere = {"show", "comment", "wait"}
+    everywhere = {"show", "comment", "wait", "why"}
     expected = {
         "queued": {"claim", "done", "update", "edit", "reassign", "cancel"},
         "claimed": {*"resume heartbeat complete fail release handoff update edit reassign cancel".split()},

@@ -301,7 +301,7 @@ def test_lifecycle_defines_the_words_of_the_glossary() -> None:
 def test_lifecycle_has_every_verb_of_the_board() -> None:
     table = read("docs/lifecycle.md").partition("## Transitions")[2].partition("\n## ")[0]
     others = """
-    list show events agents stats watch wait run completion prime setup tick config demo serve mcp
+    list show events agents stats watch wait why run completion prime setup tick config demo serve mcp
     schedule hooks backup restore doctor export import edit init where trust open key
     """
     verbs = set(MODULES) - {*others.split()}

@@ -251,7 +251,7 @@ def test_server_that_reads_only_offers_only_that(place: Path, board: Board, era:
     task = board.add("Look at me").task.id
     with connected(place, "--read-only", mode=ERAS[era]) as client:
         names = [tool.name for tool in client.portal.call(client.client.list_tools).tools]
-        assert names == ["list_tasks", "get_task", "wait"]
+        assert names == ["list_tasks", "get_task", "wait", "why"]
         assert "Look at me" in client.call("list_tasks", ready=True).text
         assert client.call("get_task", task_id=task).id == task
         assert json.loads(client.read(f"atb://tasks/{task}").text)["task"]["id"] == task

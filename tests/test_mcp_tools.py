@@ -35,6 +35,7 @@ DESIGNED = {
     "list_tasks": "status queue assignee tags ready search limit after",
     "get_task": "task_id",
     "wait": "task_ids status timeout",
+    "why": "task_id",
     "update_task": "task_id title body priority tags depends_on drop_depends_on",
     "add_comment": "task_id text",
     "cancel_task": "task_id confirm note",
@@ -52,6 +53,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "fail_task": {"task_id": "x", "token": "t", "error": "e"},
     "handoff_task": {"task_id": "x", "token": "t", "to": "bob"},
     "wait": {"task_ids": ["x"]},
+    "why": {},
     "update_task": {"task_id": "x"},
     "add_comment": {"task_id": "x", "text": "t"},
     "cancel_task": {"task_id": "x", "confirm": True},
@@ -94,6 +96,8 @@ def test_task_can_be_created_with_every_field_and_the_defaults_are_those_of_the_
     words = {"''": "empty", "None": "none", "()": "none", "False": "false"}
     parameters = TOOLS["create_task"].parameters
     for name, default in fields.settable(fields.ADD).items():
+        if name == "max_runtime":  # for commands that `atb run` starts; every parameter costs every agent
+            continue
         assert name in parameters
         if name in ("title", "params", "max_attempts", "assignee", "not_before"):
             continue  # required, or a default that the service or a word explains
@@ -171,7 +175,7 @@ def test_description_names_siblings_and_errors_and_every_parameter_its_default(t
         assert ("default" in text.lower()) == (name not in tool.required), name
         assert text.isascii()
     assert list(tool.hints) == ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
-    assert tool.hints["readOnlyHint"] == tool.name.startswith(("list", "get", "wait"))
+    assert tool.hints["readOnlyHint"] == tool.name.startswith(("list", "get", "wait", "why"))
     assert tool.hints["destructiveHint"] == (tool.name == "cancel_task")
 
 
@@ -296,7 +300,7 @@ def test_names_that_are_answered_are_of_tools_that_exist(board: Board) -> None:
     assert set(neighbours.MEANT.values()) <= set(TOOLS)
     assert not set(neighbours.MEANT) & set(TOOLS)
     reading = Tools(board, lambda: "mia", read_only=True).call("edit_task", {})
-    assert Said(reading.text, reading.is_refusal).line("hint") == "Known names: list_tasks, get_task, wait."
+    assert Said(reading.text, reading.is_refusal).line("hint") == "Known names: list_tasks, get_task, wait, why."
 
 
 # Updates

@@ -65,6 +65,32 @@ if TYPE_CHECKING:
         title: str
         status: str
 
+    class Why(TypedDict):
+        """Why a task is not being worked on: one of ``board.why.REASONS``, a sentence, and what would change it.
+
+        ``chain`` has the tasks that it waits for, one behind the other.
+        """
+
+        reason: str
+        text: str
+        change: str
+        chain: list[Link]
+
+    class WhyGroup(TypedDict):
+        """How many unfinished tasks have one leading reason, and the first of them with its sentence."""
+
+        reason: str
+        count: int
+        first: Link
+        text: str
+        change: str
+
+    class WhyNothing(TypedDict):
+        """Why nothing runs: a sentence, and the leading reasons of all unfinished tasks."""
+
+        text: str
+        reasons: list[WhyGroup]
+
     class Returned(TypedDict):
         """Who rejected the work handed in last, when, and why."""
 
@@ -81,6 +107,8 @@ if TYPE_CHECKING:
         dependencies: list[Link]
         dependents: list[Link]
         comments: list[Event]
+        why: NotRequired[str]
+        """Why it is not finished yet, in a sentence."""
         archived_at: NotRequired[str]
         """Only for an archived task."""
         returned: NotRequired[Returned]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .board.snapshot import Snapshot
     from .board.waiting import Waited
     from .identity import Actor
-    from .model import AgentSummary, Attention, Event, Grant, Receipt, Schedule, Stats, Task
+    from .model import AgentSummary, Attention, Event, Grant, Receipt, Schedule, Stats, Task, WhyNothing
     from .text.briefing import Briefing
     from .transfer.importing import Imported
 
@@ -539,6 +539,24 @@ class Board(Claiming, Queries):
         from .board.attention import nothing_ready
 
         return nothing_ready(self, agent, queues, tags)
+
+    def why(self, task: str) -> dict[str, Any]:
+        """Return a task and ``why`` it is not being worked on: its leading reason and what would change it.
+
+        Raises:
+            NotFound: no such task.
+        """
+        from .board.rows import to_task
+        from .board.why import explain
+
+        row, now, found = explain(self, task)
+        return {"task": to_task(row, now).to_dict(), "why": found}
+
+    def why_nothing(self) -> WhyNothing:
+        """Return why nothing runs: for each leading reason how many unfinished tasks have it, and the first of them."""
+        from .board.why import why_nothing
+
+        return why_nothing(self)
 
     def snapshot(self, known: Snapshot | None = None) -> Snapshot:
         """Return the board as one JSON text; ``known`` itself if it is still valid, which costs almost nothing."""

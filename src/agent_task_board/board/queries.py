@@ -286,6 +286,10 @@ class Queries(Core):
                     )
                 ],
             }
+            if row["finished_at"] is None:
+                from .why import why
+
+                found["why"] = why(tx, row)["text"]
             if row["archived_at"] is not None:
                 found["archived_at"] = row["archived_at"]
             by_whom = returned.returned(tx, seq)

@@ -310,6 +310,8 @@ def _unreachable(row: TaskRow, wanted: Sequence[str]) -> str | None:
     """Say why a task can no longer reach one of some statuses unless somebody retries it; ``None`` if it can."""
     if row["status"] in FINAL:
         return f"task {row['id']} is {row['status']}, so it cannot become {' or '.join(wanted)} unless it is retried"
+    if row["stuck"] and QUEUED not in wanted:
+        return f"task {row['id']} is stuck behind a failed or cancelled task"
     return None
 
 

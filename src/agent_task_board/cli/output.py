@@ -37,7 +37,7 @@ STYLES = ("json", "table", "compact")
 COMPACT = frozenset(
     """
     claim resume heartbeat complete fail release handoff add done update edit comment approve reject reassign retry
-    cancel archive unarchive list show events wait
+    cancel archive unarchive list show events wait why
     """.split()
 )
 """Commands that support compact text; the others print their envelope instead."""

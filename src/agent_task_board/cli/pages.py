@@ -115,6 +115,24 @@ def _needs(data: dict[str, Any]) -> list[str]:
     return table(("NEEDS YOU", "TASKS", "FIRST"), rows)
 
 
+def _why(data: dict[str, Any]) -> list[str]:
+    task, found = data["task"], data["why"]
+    lines = [f"{task['id'][-6:]} {colour(one_line(task['title']), BOLD)}", one_line(found["text"])]
+    if len(found["chain"]) > 1:
+        rows = [(one["id"][-6:], one["status"], one["title"]) for one in found["chain"]]
+        lines += ["", "one behind the other:", *table(("ID", "STATUS", "TITLE"), rows, status="STATUS")]
+    return [*lines, f"what would change it: {one_line(found['change'])}"]
+
+
+def _why_nothing(data: dict[str, Any]) -> list[str]:
+    found = data["why"]
+    rows = [
+        (one["count"], one["reason"], one["first"]["id"][-6:], one["text"], one["change"]) for one in found["reasons"]
+    ]
+    heads = ("TASKS", "REASON", "FIRST", "WHY IT WAITS", "WHAT WOULD CHANGE IT")
+    return [found["text"], *(["", *table(heads, rows, wrap=True)] if rows else [])]
+
+
 def _facts_of(task: dict[str, Any], zone: str) -> list[tuple[str, str]]:
     facts = [
         ("id", task["id"]),
@@ -171,6 +189,8 @@ def _task(data: dict[str, Any], zone: str) -> list[str]:
         from ..board.stuck import why
 
         lines += ["", one_line(why(task, data["stuck_by"]))]
+    elif "why" in data:
+        lines += labelled([("why", one_line(data["why"]))])
     if task["body"]:
         lines += ["", *quoted_lines(task["body"])]
     for key, label in (("dependencies", "depends on"), ("dependents", "required by")):
@@ -449,6 +469,8 @@ _PAGES: dict[str, Callable[[Any], list[str]]] = {
     "setup": _setup,
     "stats": _stats,
     "tasks": _tasks,
+    "why": _why,
+    "why_nothing": _why_nothing,
 }
 _PAGES_WITH_TIMES: dict[str, Callable[[Any, str], list[str]]] = {
     "agents": _agents,

@@ -9,7 +9,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("add", "done", "update", "edit", "comment", "approve", "reject", "reassign", "retry", "cancel"),
     ),
     "Query": ("reads", ("list", "show", "events", "agents", "stats")),
-    "Wait": ("waiting", ("wait",)),
+    "Wait and explain": ("waiting", ("wait", "why")),
     "Run": ("running", ("run",)),
     "Project": ("project", ("init", "where")),
     "Trust": ("trusting", ("trust",)),

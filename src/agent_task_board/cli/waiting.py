@@ -1,4 +1,4 @@
-"""The command that waits for tasks or for what needs a person."""
+"""The commands that wait for tasks, and that say why something does not happen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from .command import Call, Command, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from ..model import Attention, Task
     from .parsing import Parser
@@ -59,7 +60,38 @@ def _in_brief(head: str, tasks: Sequence[Task], attention: Attention) -> Callabl
     return in_brief
 
 
+def _why_arguments(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID", nargs="?", help="the task (default: all unfinished tasks)")
+
+
+def _why(call: Call) -> Reply:
+    if call.args.id is None:
+        every = call.board.why_nothing()
+        return Reply({"why": every}, page="why_nothing", compact=_why_in_brief([every["text"]], every["reasons"]))
+    found = call.board.why(call.args.id)
+    return Reply(found, page="why", compact=_why_in_brief([], [{**found["why"], "first": found["task"]}]))
+
+
+def _why_in_brief(head: list[str], reasons: Sequence[Mapping[str, Any]]) -> Callable[[list[str]], str]:
+    def in_brief(warnings: list[str]) -> str:
+        from ..text import compact
+
+        return compact.reasons(head, reasons, warnings=warnings)
+
+    return in_brief
+
+
 COMMANDS = {
+    "why": Command(
+        _why,
+        _why_arguments,
+        "Say why a task is not being worked on, or why nothing is.",
+        "`data` is {task, why}. `why` is {reason, text, change, chain}: one leading reason, what would change it,\n"
+        "and the tasks that it waits for, one behind the other, at most 10. Without ID, `data.why` is\n"
+        "{text, reasons}: for each reason the number of unfinished tasks and the first of them.",
+        ("atb why 9F3K2A", "atb why"),
+        reads=True,
+    ),
     "wait": Command(
         _wait,
         _wait_arguments,

@@ -262,6 +262,14 @@ _ALL = (
         reads=True,
     ),
     Tool(
+        "why",
+        "Explain",
+        "Say why a task, or without task_id anything, is not worked on, and what would change it. "
+        "For its text use get_task. Errors: not_found.",
+        {"task_id": (TEXT, "Id; default all unfinished")},
+        reads=True,
+    ),
+    Tool(
         "update_task",
         "Update task",
         "Change an unfinished task that you hold or created. For another's use add_comment. "

@@ -206,6 +206,13 @@ class Tools:
             raise waited.refusal()
         return compact.tasks("wait", waited.tasks, self.board.attention())
 
+    def _why(self, found: Arguments) -> str:
+        if "task_id" not in found:
+            every = self.board.why_nothing()
+            return compact.reasons([every["text"]], every["reasons"])
+        answer = self.board.why(found["task_id"])
+        return compact.reasons([], [{**answer["why"], "first": answer["task"]}])
+
     def _update(self, found: Arguments) -> str:
         actor = self._actor(found)
         found.pop("agent", None)
@@ -239,6 +246,7 @@ _TOOLS: dict[str, Callable[[Tools, Arguments], str]] = {
     "list_tasks": Tools._list,
     "get_task": Tools._get,
     "wait": Tools._wait,
+    "why": Tools._why,
     "update_task": Tools._update,
     "add_comment": Tools._comment,
     "cancel_task": Tools._cancel,

@@ -180,6 +180,15 @@ def task_list(
     return _tasks("list", page, limit, attention, budget(tokens), warnings)
 
 
+def reasons(head: Sequence[str], found: Sequence[Mapping[str, Any]], *, warnings: Sequence[str] = ()) -> str:
+    """Return why tasks wait: for each reason its first task, the sentence, and what would change it."""
+    lines = [f"{VERSION} why", *notes(warnings), *map(quoted, head)]
+    for one in found:
+        pairs = [("count", one.get("count")), ("task", one["first"]["id"][-SHORT:])]
+        lines += [f"{one['reason']} {_pairs(pairs)} {quoted(one['text'])}", f"change {quoted(one['change'])}"]
+    return _document(lines)
+
+
 def tasks(head: str, found: Sequence[Task], attention: Attention, *, warnings: Sequence[str] = ()) -> str:
     """Return some tasks, one per line, under a head."""
 
@@ -238,6 +247,8 @@ def details(
         from ..board.stuck import why
 
         warnings.append(why(task, found["stuck_by"]))
+    elif "why" in found:
+        warnings.append(f"why: {found['why']}")
     lines, names = _opening("task", attention, warnings, [task["id"], *(link["id"] for link in links)])
     lines += [line(task, names[task["id"]]), _facts(task)]
     if "returned" in found:

@@ -222,6 +222,11 @@ def show(call: Call) -> Response:
     return _plain(compact.details(found, call.board.attention(), tokens=call.query.get("budget")))
 
 
+def why(call: Call) -> Response:
+    """Return why a task, or everything, is not being worked on."""
+    return call.answer(call.board.why(call.id) if call.id else {"why": call.board.why_nothing()})
+
+
 def _wait_for_task(call: Call) -> None:
     """Wait until the task has one of the statuses ``for``, at most ``wait`` seconds."""
     statuses, seconds = call.query.get("for", ()), call.query.get("wait")

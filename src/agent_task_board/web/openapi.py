@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import errors
 from .._version import __version__
+from ..board.why import REASONS
 from ..model import ACTOR_KINDS, EVENT_KINDS, JSON_KEYS, OUTCOMES, STATUSES
 from .documentation import MEANINGS, anchor
 from .routes import ANSWERS, ROUTES
@@ -159,6 +160,7 @@ _REPLAYED = {"replayed": {"const": True}}
 _NOTES = {"notes": _list_of(_ref("Note"))}
 _GRANT = _object({"task": _ref("Task"), "lease": _ref("Lease")}, {**_NOTES, **_REPLAYED})
 _ANYTHING = {"type": "object"}
+_WHY: dict[str, Any] = {"type": "object", "required": ["reason", "text", "change", "chain"]}
 
 _DATA: dict[str, dict[str, Any]] = {
     "task": _object({"task": _ref("Task")}, _REPLAYED),
@@ -176,8 +178,10 @@ _DATA: dict[str, dict[str, Any]] = {
             "dependents": _list_of(_ref("Link")),
             "comments": _list_of(_ref("Event")),
         },
-        {"archived_at": _INSTANT, "returned": _ref("Returned"), "stuck_by": _ref("Link")},
+        {"archived_at": _INSTANT, "returned": _ref("Returned"), "stuck_by": _ref("Link"), "why": _TEXT},
     ),
+    "why": _object({"task": _ref("Task"), "why": _ref("Why")}),
+    "why_nothing": _object({"why": _object({"text": _TEXT, "reasons": _list_of(_ANYTHING)})}),
     "events": _object({"events": _list_of(_ref("Event")), "next": _COUNT}),
     "board": _object(
         {
@@ -253,6 +257,9 @@ def _schemas() -> dict[str, Any]:
                 "result": {},
             },
             {"returned": {"const": True}, "output": _TEXT},
+        ),
+        "Why": _object(
+            {"reason": {"enum": list(REASONS)}, "text": _TEXT, "change": _TEXT, "chain": _list_of(_ref("Link"))}
         ),
         "Event": _object(
             {

@@ -32,9 +32,12 @@ ANSWERS: dict[str, tuple[str, str]] = {
         '{"task", "attempts", "dependencies", "dependents", "comments"}',
         (
             "the task with its attempts, linked tasks and comments; of a stuck task also `stuck_by`, the failed or "
-            "cancelled task that it waits for, and of a returned one `returned` (`by`, `at`, `note`)"
+            "cancelled task that it waits for, of a returned one `returned` (`by`, `at`, `note`), and of an unfinished "
+            "one `why` it is not finished, in a sentence"
         ),
     ),
+    "why": ('{"task", "why": {"reason", "text", "change", "chain"}}', "`chain` has at most 10 tasks"),
+    "why_nothing": ('{"why": {"text", "reasons"}}', "each of `reasons` is `{reason, count, first, text, change}`"),
     "events": ('{"events", "next"}', "`next` is the sequence number for `after` (or `before`) of the next page"),
     "board": (
         '{"tasks", "counts", "truncated", "revision", "timezone"}',
@@ -194,6 +197,12 @@ ROUTES = (
         "GET", "/api/tasks/{id}/events", api.events, "List the events of one task.", "events",
         query="after before limit wait", refusals="not_found busy",
     ),
+    Route(
+        "GET", "/api/tasks/{id}/why", api.why, "Say why a task is not being worked on.", "why", refusals="not_found",
+        details="`why` is `{reason, text, change, chain}`: one leading reason, what would change it, and the tasks\n"
+        "that it waits for, one behind the other.",
+    ),
+    Route("GET", "/api/why", api.why, "Say why nothing runs: how many tasks each reason keeps.", "why_nothing"),
     Route(
         "POST", "/api/claim", api.claim_next, "Claim the next ready task.", "next",
         required="agent", optional="queue tags lease if_status comment request_id actor", query="wait",

@@ -32,14 +32,16 @@ export class TaskSections extends HTMLElement {
   #lastValues = new LastValues();
 
   connectedCallback() {
-    for (const name of ["returned", "stuck", "error", "body", "result", "artifacts", "params", "links", "attempts"]) {
+    for (const name of ["returned", "stuck", "why", "error", "body", "result", "artifacts", "params", "links", "attempts"]) {
       this.#parts[name] = this.appendChild(h("div", { class: `part part-${name}` }));
     }
   }
 
-  show({ task, attempts, dependencies, dependents, returned, stuck_by: stuckBy }) {
+  show({ task, attempts, dependencies, dependents, returned, stuck_by: stuckBy, why }) {
     this.#draw("returned", returned, () => returned && sentBack(returned));
     this.#draw("stuck", stuckBy, () => stuckBy && stuck(stuckBy));
+    const waits = task.status === "queued" && !stuckBy && why;
+    this.#draw("why", waits, () => waits && h("p", { class: "soft" }, ...withStamps(waits)));
     this.#draw("error", [task.error, task.status], () => task.error && problem(task));
     this.#draw("body", task.body, () => section("Description", description(task.body)));
     this.#draw("result", task.result, () => task.result !== null && section("Result", result(task.result)));
@@ -86,6 +88,12 @@ function stuck(by) {
     h("h3", { class: "part-title" }, icon("warning"), "Stuck"),
     h("p", {}, ...waitsFor(by, "Waits"), ". Retry that task, drop the dependency, or cancel this task."),
     taskRow(by));
+}
+
+/** A sentence of the board as words, and its instants as times of the reader. */
+function withStamps(sentence) {
+  return sentence.split(/(\d{4}-\d\d-\d\dT[\d:.]+\+00:00)/).map((part, at) =>
+    at % 2 ? stamp(part, { relative: true }) : h("bdi", {}, at ? part : part.charAt(0).toUpperCase() + part.slice(1)));
 }
 
 /** The last error: prominent while the task is failed, subdued otherwise. */
