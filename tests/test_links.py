@@ -290,6 +290,24 @@ def test_restore_writes_through_no_link(terminal: Terminal, victim: Victim) -> N
     assert list(open_to_all.iterdir()) == []
 
 
+def test_directory_that_somebody_links_to_outside_of_a_project_takes_backups(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    board(terminal)
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "backups").symlink_to(tmp_path / "disk" / "board")
+    (tmp_path / "disk" / "board").mkdir()
+    found = terminal.data("backup", "--output", str(tmp_path / "mine" / "backups"))
+    assert os.listdir(tmp_path / "disk" / "board") == [os.path.basename(found["path"])]
+    if os.getuid() == 0:
+        os.chown(tmp_path / "mine" / "backups", 65_533, -1, follow_symlinks=False)
+        assert (
+            "leads out"
+            in terminal.refused("unusable", "backup", "--output", str(tmp_path / "mine" / "backups"))["message"]
+        )
+
+
 def test_no_board_is_created_behind_a_link(terminal: Terminal, victim: Victim) -> None:
     planted = terminal.directory / "planted"
     planted.mkdir()

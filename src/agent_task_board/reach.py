@@ -103,6 +103,19 @@ def limits_of(path: str) -> str:
     return above if project is None else project.top
 
 
+def limits_of_directory(path: str) -> str | None:
+    """Return what ``limits_of`` does for a directory that somebody named; ``None``: its links may lead anywhere.
+
+    Outside of a repository, a link of this user's own, such as ``~/backups``, is a choice and no trap.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return limits_of(path)
+    is_own_link = stat.S_ISLNK(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid in (os.getuid(), 0))
+    return None if is_own_link and places.project_of(os.path.dirname(path)) is None else limits_of(path)
+
+
 class _Walk:
     """The open directories from the top to where the walk is, and the parts of the path that are left."""
 

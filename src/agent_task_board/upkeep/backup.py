@@ -20,7 +20,7 @@ from .._version import __version__
 from ..errors import Unusable, no_board
 from ..folder import Folder
 from ..ownership import keeps_names
-from ..reach import limits_of, reach_folder
+from ..reach import limits_of_directory, reach_folder
 from ..storage import copies, schema
 from ..storage.db import FILE, SCHEMA_VERSION, Error, refuse
 from ..storage.workdir import sweep, workplace
@@ -50,10 +50,12 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         inputs.integer(keep, "keep", 1, KEEP_HIGH)
     database = core.database
     if output is None:
+        directory: str
+        within: str | None
         directory, within = _own_directory(database)
     else:  # checked first: an empty name would be the working directory
         directory = os.path.abspath(inputs.line(os.fspath(output), "output", inputs.PATH))
-        within = limits_of(directory)
+        within = limits_of_directory(directory)
     if not database.exists():
         raise no_board(database.path)
     board_id = ""

@@ -14,7 +14,7 @@ from itertools import chain
 from .. import inputs
 from ..errors import InvalidInput, Unusable
 from ..ownership import keeps_names
-from ..reach import limits_of, reach_folder
+from ..reach import limits_of_directory, reach_folder
 from ..storage import copies, schema
 from ..storage.db import APPLICATION_ID, FILE, SCHEMA_VERSION, Error
 from ..storage.workdir import PREFIX, sweep, workplace
@@ -62,7 +62,7 @@ def restore(path: str | os.PathLike[str], data_dir: str | os.PathLike[str]) -> d
     with refusing(directory):
         created = _missing_from(directory)
         try:
-            with reach_folder(directory, limits_of(directory), create=True) as folder:
+            with reach_folder(directory, limits_of_directory(directory), create=True) as folder:
                 about = _restore(source, folder, is_new=bool(created))
         except BaseException:
             _remove_created(directory, created)
