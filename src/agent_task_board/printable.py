@@ -27,6 +27,7 @@ _HIDDEN = f"\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff{DEFAULT_IGNORABLE}"
 _IN_A_LINE = re.compile(f"[\x00-\x1f{_HIDDEN}{STACKING}]+")
 _IN_A_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_HIDDEN}{STACKING}]+")
 _MARK = re.compile(f"[{STACKING}]")
+_ASCII = bytes(range(0x7F))
 _SHOWS = re.compile(
     f"(?<=[{JOINING}])[\u200c\u200d]"
     f"|(?<=[{PICTOGRAPHS}\U0001f3fb-\U0001f3ff\ufe0f])\u200d(?=[{PICTOGRAPHS}])"
@@ -57,7 +58,11 @@ def escape_json(document: str) -> str:
     """
     if document.isascii() and "\x7f" not in document:
         return document
-    return _IN_A_TEXT.sub(_escape, document.encode("utf-8", "replace").decode())
+    encoded = document.encode("utf-8", "replace")
+    # A board is megabytes, nearly all of it ASCII: search only the rest, a fourth of the time.
+    if _IN_A_TEXT.search(encoded.translate(None, _ASCII).decode()) is None:
+        return encoded.decode()
+    return _IN_A_TEXT.sub(_escape, encoded.decode())
 
 
 def is_visible(text: str) -> bool:

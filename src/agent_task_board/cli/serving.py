@@ -117,7 +117,9 @@ def _mcp(call: Call) -> Reply:
             call.warn(f"board busy: {board.path}; the first write creates or migrates it")
     call.report_board(board)
     if not args.quiet:  # standard output is the protocol's
-        sys.stderr.write("".join(f"warning: {warning}\n" for warning in call.warnings))
+        from .tables import clean
+
+        sys.stderr.write(clean("".join(f"warning: {warning}\n" for warning in call.warnings)))
 
     def then() -> None:
         from ..mcp_server.server import serve
