@@ -135,9 +135,12 @@ class Core:
 
     # Transactions
 
-    def read(self) -> Transaction:
-        """Return a context manager: one read transaction, a single view of the board."""
-        return Transaction(self, to_write=False)
+    def read(self, stop: Callable[[], bool] | None = None) -> Transaction:
+        """Return a context manager: one read transaction, a single view of the board.
+
+        ``stop`` is asked while statements run; when it says so, the transaction ends as ``Busy``.
+        """
+        return Transaction(self, to_write=False, stop=stop)
 
     def write(self, by: Actor | None = None) -> Transaction:
         """Return a context manager: one write transaction, committed at its end or rolled back by an exception.
@@ -191,9 +194,11 @@ class Transaction:
 
     by: Actor
 
-    def __init__(self, core: Core, *, to_write: bool, by: Actor | None = None) -> None:
+    def __init__(
+        self, core: Core, *, to_write: bool, by: Actor | None = None, stop: Callable[[], bool] | None = None
+    ) -> None:
         self._core = core
-        self._inner = core.database.write() if to_write else core.database.read()
+        self._inner = core.database.write() if to_write else core.database.read(stop)
         self.warnings: list[str] = []
         if by is not None:
             self.by = by

@@ -13,12 +13,23 @@ from .rows import COLUMNS, EVENT_COLUMNS, LEAN_COLUMNS, LEAN_NAMES, NAMES, to_ev
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
 
     from ..model import Attempt, EventPage, Link, Task, TaskDetails
     from ..storage.db import Cursor, Row
     from .core import Transaction
+
+    class Room(Protocol):
+        """What one page may hold."""
+
+        @property
+        def is_full(self) -> bool:
+            """Whether the page ends with the rows so far."""
+
+        def take(self, row: Row) -> None:
+            """Count a row."""
+
 
 LIST_LIMIT = 100_000
 EVENT_LIMIT = 10_000
@@ -36,8 +47,8 @@ ASSIGNEES = 50
 COUNTED = 10_000
 """The most tasks behind a page that are counted."""
 
-_LONG = ("tags", "blocked_by", "artifacts", "body", "params", "result", "error")
-"""The columns of a task that can be long."""
+_LONG = frozenset(("tags", "blocked_by", "artifacts", "body", "params", "result", "error", "data"))
+"""The columns of tasks and events that can be long."""
 _NEVER = "9999-12-31T23:59:59.999+00:00"
 _ORDERS = {
     "age": ("seq", "seq", "seq > :seq"),
@@ -104,6 +115,20 @@ _FINISHED = len(_BANDS) - 1
 
 NEXT_AS_AFTER = "; pass `next` as `after`"
 """How a program gets the next page: the end of the sentence that says that there is one."""
+
+
+class _Characters:
+    """Room for ``PAGE_SIZE`` characters of long values."""
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > PAGE_SIZE
+
+    def take(self, row: Row) -> None:
+        self._size += sum(len(row[name] or "") for name in _LONG.intersection(row.keys()))
 
 
 class TaskPage:
@@ -182,6 +207,8 @@ class Queries(Core):
         full: bool = False,
         hide_finished: bool = False,
         agent: str | None = None,
+        room: Room | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> TaskPage:
         """Return the tasks that meet every given condition, at most ``limit`` after the cursor ``after``.
 
@@ -189,7 +216,11 @@ class Queries(Core):
         ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``; ``search`` searches id, title and
         body and ignores the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them.
         ``hide_finished`` leaves out finished tasks, unless ``status``, ``archived`` or ``search`` asks for them, and
-        counts them. Without ``full``, body, params, result and error are left out.
+        counts them. Without ``full``, body, params, result and error are left out. ``room`` ends the page early, and
+        ``stop`` is asked while SQLite works.
+
+        Raises:
+            Busy: ``stop`` said so.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
         inputs.one_of(order, "order", ORDERS)
@@ -217,7 +248,7 @@ class Queries(Core):
         if search:
             _add_search(found, search)
         start = _read_cursor(after, order) if after else None
-        with self.read() as tx:
+        with self.read(stop) as tx:
             if assignee is not None:
                 wanted_assignee = inputs.assignee(self.named(assignee, None, agent), "assignee", old=True)
                 found.add("assignee IS :assignee", assignee=wanted_assignee and tx.canonical_name(wanted_assignee))
@@ -230,9 +261,10 @@ class Queries(Core):
                 bands = range(0) if only_unfinished else range(_FINISHED, len(_BANDS))
             if order == WORK:
                 chosen = [number for number in bands if not names or _BANDS[number].statuses.intersection(names)]
-                page = _work_page(tx, found, chosen, kept, limit, start, full=full)
+                page = _work_page(tx, found, chosen, kept, limit, start, room or _Characters(), full=full)
             else:
-                page = _ordered_page(tx, found, order, IS_UNFINISHED if hides else kept, limit, start, full=full)
+                kept = IS_UNFINISHED if hides else kept
+                page = _ordered_page(tx, found, order, kept, limit, start, room or _Characters(), full=full)
             if hides and not found.terms:
                 page.hidden = tx.execute(
                     f"SELECT coalesce(sum(tasks), 0) FROM tally WHERE status IN {FINAL}"
@@ -304,7 +336,13 @@ class Queries(Core):
             return found
 
     def events(
-        self, *, task: str | None = None, after: int = 0, before: int | None = None, limit: int = 100
+        self,
+        *,
+        task: str | None = None,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 100,
+        room: Room | None = None,
     ) -> EventPage:
         """Return events with a sequence number above ``after``, oldest first, of one task or of all.
 
@@ -327,8 +365,10 @@ class Queries(Core):
         with self.read() as tx:
             if task is not None:
                 where, values = f"event.task_seq = ? AND {where}", [tx.find(task)["seq"], *values]
-            rows, has_more, _ = _page(
-                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)), limit, [5]
+            rows, has_more = _page(
+                _select_events(tx, f"{where} ORDER BY {order} LIMIT ?", (*values, limit + 1)),
+                limit,
+                room or _Characters(),
             )
             found = [to_event(row, row["task_id"]) for row in rows]
         if before is None:
@@ -367,14 +407,22 @@ def _statuses(given: Sequence[str]) -> list[str]:
 
 
 def _ordered_page(
-    tx: Transaction, found: _Filter, order: str, kept: str, limit: int, start: tuple[Any, int] | None, *, full: bool
+    tx: Transaction,
+    found: _Filter,
+    order: str,
+    kept: str,
+    limit: int,
+    start: tuple[Any, int] | None,
+    room: Room,
+    *,
+    full: bool,
 ) -> TaskPage:
     """Return a page in one of the simple orders."""
     key, ordering, beyond = _ORDERS[order]
     where, values = f"{kept} AND {found.sql}", {**found.values, "limit": limit + 1}
     if start is not None:
         where, values = f"{where} AND {beyond}", {**values, "key": start[0], "seq": start[1]}
-    rows, has_more, _ = _page(
+    rows, has_more = _page(
         tx.execute(
             f"""
             SELECT {COLUMNS if full else LEAN_COLUMNS}, {key} AS key FROM task
@@ -385,7 +433,7 @@ def _ordered_page(
             values,
         ),
         limit,
-        _long_columns(full=full),
+        room,
     )
     if not has_more:
         return TaskPage(_read_tasks(tx, rows, full=full), None)
@@ -401,6 +449,7 @@ def _work_page(
     kept: str,
     limit: int,
     start: tuple[Any, int] | None,
+    room: Room,
     *,
     full: bool,
 ) -> TaskPage:
@@ -410,9 +459,7 @@ def _work_page(
     """
     first, key = (0, None) if start is None else start[0]
     nobody_waits = not tx.execute("SELECT 1 FROM tally WHERE status = 'waiting' AND tasks > 0 LIMIT 1").fetchone()
-    long = _long_columns(full=full)
     rows: list[Row] = []
-    size = 0
     following = None
     more = 0
     for number in bands:
@@ -432,18 +479,17 @@ def _work_page(
             continue
         keys, names = _keys(tx, band, [f"{part} AND {found.sql} AND {beyond}" for part in parts])
         values |= names
-        room = limit - len(rows)
-        chosen, has_more, size = _page(
+        left = limit - len(rows)
+        chosen, has_more = _page(
             tx.execute(
                 f"""
                 SELECT {COLUMNS if full else LEAN_COLUMNS}, key
                   FROM (SELECT seq, key FROM ({keys}) ORDER BY {band.ordering} LIMIT :limit) CROSS JOIN task USING (seq)
                 """,
-                {**values, "limit": room + 1},
+                {**values, "limit": left + 1},
             ),
+            left,
             room,
-            long,
-            size,
         )
         rows += chosen
         if has_more:
@@ -510,12 +556,10 @@ def _read_tasks(tx: Transaction, rows: Sequence[Row], *, full: bool) -> list[Tas
 
 
 def _add_search(found: _Filter, search: str) -> None:
-    pattern = inputs.text(search, "search", SEARCH)
-    for special in "\\%_":
-        pattern = pattern.replace(special, f"\\{special}")
+    text = inputs.text(search, "search", SEARCH)
+    # No text has a NUL, so nothing is found across two of them.
     found.add(
-        r"(title LIKE :search ESCAPE '\' OR body LIKE :search ESCAPE '\' OR id LIKE :search ESCAPE '\')",
-        search=f"%{pattern}%",
+        "has_text(CAST(title || char(0) || body || char(0) || id AS BLOB), :search)", search=text.encode().lower()
     )
 
 
@@ -572,24 +616,16 @@ def _links(tx: Transaction, where: str, seq: int) -> list[Link]:
     ]
 
 
-def _long_columns(*, full: bool) -> list[int]:
-    """Return the places of the columns that can be long."""
-    return [place for place, name in enumerate(NAMES if full else LEAN_NAMES) if name in _LONG]
-
-
-def _page(rows: Cursor, limit: int, long: Sequence[int], size: int = 0) -> tuple[list[Row], bool, int]:
-    """Return at most ``limit`` rows, fewer if ``long`` columns reach ``PAGE_SIZE``, and whether there are more.
-
-    ``size`` is that of the page so far; the last value returned is its new size.
-    """
+def _page(rows: Cursor, limit: int, room: Room) -> tuple[list[Row], bool]:
+    """Return at most ``limit`` rows, fewer if there is no room for more, and whether there are more."""
     page: list[Row] = []
     for row in rows:
-        if len(page) == limit or size > PAGE_SIZE:
+        if len(page) == limit or room.is_full:
             rows.close()  # an open cursor would keep the read transaction open
-            return page, True, size
+            return page, True
         page.append(row)
-        size += sum(len(row[column] or "") for column in long)
-    return page, False, size
+        room.take(row)
+    return page, False
 
 
 def _select_events(tx: Transaction, where: str, values: Sequence[Any]) -> Cursor:

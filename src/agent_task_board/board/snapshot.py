@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 SHOWN = 10_000
 """The most tasks in a snapshot."""
 
-SIZE = 32 * 1_048_576
-"""Characters of the tasks in a snapshot, besides those of its last task; a snapshot that reaches it is truncated."""
+SIZE = 15 * 1_048_576
+"""Bytes of the tasks in a snapshot, besides those of its last task; a snapshot that reaches it is truncated."""
 
 LEFT_OUT = ("body", "params", "result")
 """The keys of a task that a snapshot leaves out."""
@@ -104,16 +104,20 @@ def snapshot(core: Core, known: Snapshot | None) -> Snapshot:
 
 def _select(tx: Transaction, chosen: str, tasks: list[str]) -> list[str]:
     """Return tasks as JSON, followed by the chosen ones, as many as fit."""
-    left = SIZE - sum(map(len, tasks))
+    left = SIZE - sum(map(_bytes_of, tasks))
     rows = tx.execute(
         f"SELECT json_object({_OBJECT}) FROM ({chosen}) CROSS JOIN task USING (seq)",
         {"now": tx.now, "left": SHOWN - len(tasks)},
     )
     while left > 0 and (row := rows.fetchone()):
         tasks.append(escape_json(row[0]))
-        left -= len(row[0])
+        left -= _bytes_of(row[0])
     rows.close()  # an open cursor would keep the read transaction open
     return tasks
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _instants_around(tx: Transaction) -> tuple[int, int | None]:

@@ -65,6 +65,11 @@ _ONE_NAME = (
 )
 
 
+_SEARCH_LESS = "Search for less: with a status, a queue or a tag."
+STEPS_BETWEEN_QUESTIONS = 1_000
+"""Steps of SQLite's virtual machine after which a running statement is asked about; some 20 microseconds."""
+
+
 class Database:
     """One board file. Safe to share between threads: each gets a connection of its own.
 
@@ -177,9 +182,12 @@ class Database:
     def __del__(self) -> None:
         self.close()
 
-    def read(self) -> _Read:
-        """Return a context manager: one read transaction, which sees the board at a single moment."""
-        return _Read(self)
+    def read(self, stop: Callable[[], bool] | None = None) -> _Read:
+        """Return a context manager: one read transaction, which sees the board at a single moment.
+
+        ``stop`` is asked again and again while statements run; when it says so, the transaction ends as ``Busy``.
+        """
+        return _Read(self, stop)
 
     def write(self) -> _Write:
         """Return a context manager: one write transaction, committed at its end, rolled back after an exception."""
@@ -444,6 +452,10 @@ class Session:
             self.connection.execute(f"PRAGMA busy_timeout = {int(left * 1_000)}")
             self._wait = left
 
+    def ask_while_running(self, stop: Callable[[], bool] | None) -> None:
+        """Ask, while a statement runs, whether to stop it; ``None`` ends this."""
+        self.connection.set_progress_handler(stop, STEPS_BETWEEN_QUESTIONS if stop else 0)
+
     def begin_write(self, deadline: float) -> None:
         """Begin a write transaction, and create or migrate the schema in it."""
         connection = self.connection
@@ -554,8 +566,9 @@ class Session:
 class _Read:
     """One read transaction."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, stop: Callable[[], bool] | None = None) -> None:
         self._database = database
+        self._stop = stop
 
     def __enter__(self) -> sqlite3.Connection:
         database = self._database
@@ -581,13 +594,19 @@ class _Read:
                 if isinstance(error, sqlite3.Error):
                     refuse(error, database.path)
                 raise
+            if self._stop is not None:
+                session.ask_while_running(self._stop)
             return connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         session = self._session
+        if self._stop is not None:
+            session.ask_while_running(None)
         session.roll_back()
+        if self._stop is not None and isinstance(error, sqlite3.Error) and _primary(error) == sqlite3.SQLITE_INTERRUPT:
+            raise Busy("the search took too long and was stopped", hint=_SEARCH_LESS) from error
         if session.is_momentary and isinstance(error, Exception | None) and session.has_changed():
             raise changed(self._database.path) from error
         if isinstance(error, sqlite3.Error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 
 from .. import inputs
 from .._version import __version__
@@ -17,19 +18,28 @@ from ..identity import Actor
 from ..model import AGENT, CLAIMED, HUMAN
 from ..text import compact
 from .messages import JSON, TEXT, Response, envelope, gzip
+from .room import ANSWER_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..board.queries import TaskPage
     from ..board.snapshot import Snapshot
     from ..model import EventPage, Receipt
     from ..service import Board
     from .access import Access, Caller
     from .messages import Head
+    from .room import Room
 
     Handler = Callable[["Call"], Response]
+
+
+SEARCH_TIME = 2.0
+"""Seconds that a search may take."""
+LOOK_INTERVAL = 0.05
+"""Seconds between two looks at the clock and the client while a search runs."""
 
 
 class Api:
@@ -87,7 +97,7 @@ class Api:
 class Call:
     """One request: its task id, body fields and query parameters, all with names that the route accepts."""
 
-    __slots__ = ("access", "api", "body", "caller", "head", "id", "pause", "query")
+    __slots__ = ("access", "api", "body", "caller", "has_left", "head", "id", "pause", "query", "room")
 
     def __init__(
         self,
@@ -100,10 +110,15 @@ class Call:
         *,
         access: Access,
         caller: Caller,
+        room: Room,
+        has_left: Callable[[], bool],
     ) -> None:
         self.api = api
         self.access = access
         self.caller = caller
+        self.room = room
+        self.has_left = has_left
+        """Says whether the client has disconnected."""
         self.head = head
         self.id = task
         self.query = query
@@ -183,7 +198,8 @@ def board(call: Call) -> Response:
     headers = [("ETag", tag), ("Vary", "Accept, Accept-Encoding"), ("Cache-Control", "no-cache")]
     if call.head.has_seen(tag):
         return Response(304, b"", headers)
-    return Response(200, body, [("Content-Type", kind), *headers, *([("Content-Encoding", "gzip")] if gzipped else [])])
+    packed = [("Content-Encoding", "gzip")] if gzipped else []
+    return Response(200, body, [("Content-Type", kind), *headers, *packed], is_shared=True)
 
 
 _VARIES = ("Vary", "Accept")
@@ -193,8 +209,13 @@ def list_tasks(call: Call) -> Response:
     """Return a page of tasks."""
     shows_all = call.query.pop("all", False)
     if not call.wants_text():
-        page = call.board.list_tasks(agent=call.caller.agent, **call.query)
-        return call.answer(page.to_dict(), page.warnings(), headers=[_VARIES])
+        limit = call.query.pop("limit", 100)
+        while True:
+            page = _page(call, limit)
+            response = call.answer(page.to_dict(), page.warnings(), headers=[_VARIES])
+            if len(response.body) <= ANSWER_LIMIT or len(page.tasks) == 1:
+                return response
+            limit = len(page.tasks) // 2  # many characters that JSON escapes
     if call.query.pop("full", False):
         raise InvalidInput(
             "full: requires JSON", hint="For one whole task as compact text, use GET /api/tasks/ID.", field="full"
@@ -202,15 +223,35 @@ def list_tasks(call: Call) -> Response:
     tokens, limit = call.query.pop("budget", None), call.query.pop("limit", 100)
     attention = call.board.attention()
     text = compact.task_list(
-        lambda count: call.board.list_tasks(
-            limit=count, hide_finished=not shows_all, agent=call.caller.agent, **call.query
-        ),
+        lambda count: _page(call, count, hide_finished=not shows_all),
         limit,
         attention,
         tokens=tokens,
         warnings=missing_board(call.board),
     )
     return _plain(text)
+
+
+def _page(call: Call, limit: int, **more: Any) -> TaskPage:
+    call.room.begin_again()
+    stop = _stop(call) if "search" in call.query else None
+    return call.board.list_tasks(limit=limit, agent=call.caller.agent, room=call.room, stop=stop, **call.query, **more)
+
+
+def _stop(call: Call) -> Callable[[], bool]:
+    """Return what says that a search must stop: it takes too long, or the client has left."""
+    deadline = time.monotonic() + SEARCH_TIME
+    next_look = time.monotonic() + LOOK_INTERVAL
+
+    def stop() -> bool:
+        nonlocal next_look
+        now = time.monotonic()
+        if now < next_look:
+            return False
+        next_look = now + LOOK_INTERVAL
+        return now >= deadline or call.has_left()
+
+    return stop
 
 
 def show(call: Call) -> Response:
@@ -246,19 +287,19 @@ def events(call: Call) -> Response:
     seconds = call.query.pop("wait", None)
     if seconds is not None and "before" in call.query:
         raise InvalidInput("wait: cannot be combined with before", field="wait")
-    found = call.board.events(task=task, **call.query)
+    found = call.board.events(task=task, room=call.room, **call.query)
     if seconds is not None and not found["events"]:
         found = (
             waiting.until(
                 call.board,
-                lambda: _first(call.board.events(task=task, **call.query)),
+                lambda: _first(call.board.events(task=task, room=call.room, **call.query)),
                 seconds=seconds,
                 pause=call.pause,
             )
             or found
         )
     more = 0
-    if "before" not in call.query and len(found["events"]) == call.query.get("limit", 100):
+    if "before" not in call.query and (len(found["events"]) == call.query.get("limit", 100) or call.room.is_full):
         more = call.board.count_events(found["next"], task=task)
     return call.answer(found, [events_follow(more)] if more else [])
 

@@ -11,6 +11,7 @@ from ..errors import BoardError
 from . import security
 from .access import Caller
 from .messages import Misdirected, Response, gzip, refusal
+from .room import Room
 from .wire import Disconnected, Wire
 
 TYPE_CHECKING = False
@@ -84,6 +85,13 @@ class Connection(BaseHTTPRequestHandler):
         self.server.set_waiting(self, True)
         self.wire.wait()
         self.caller = Caller(self.peer, is_known=False)
+        self.room = Room(self.server.large)
+        try:
+            return self._answer()
+        finally:
+            self.room.release()
+
+    def _answer(self) -> bool:
         head = None
         try:
             head = self.wire.read_head()
@@ -91,6 +99,8 @@ class Connection(BaseHTTPRequestHandler):
             if isinstance(response, int):
                 self.server.send_events(self, response)
                 return False
+            if not response.is_shared:
+                self.room.need(len(response.body))
             response.close = not head.keep_alive
         except Disconnected:
             raise

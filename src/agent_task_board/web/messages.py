@@ -115,23 +115,30 @@ def _quality(parameters: Iterable[str]) -> float:
 
 
 class Response:
-    """A response: status, header fields and body."""
+    """A response: status, header fields and body; one ``is_shared`` with other requests takes no memory of its own."""
 
-    __slots__ = ("body", "close", "headers", "status")
+    __slots__ = ("body", "close", "headers", "is_shared", "status")
 
     def __init__(
-        self, status: int, body: bytes = b"", headers: Iterable[tuple[str, str]] = (), *, close: bool = False
+        self,
+        status: int,
+        body: bytes = b"",
+        headers: Iterable[tuple[str, str]] = (),
+        *,
+        close: bool = False,
+        is_shared: bool = False,
     ) -> None:
         self.status = status
         self.body = body
         self.headers = list(headers)
         self.close = close
+        self.is_shared = is_shared
 
 
 def envelope(data: Any, warnings: list[str], status: int = 200, headers: Iterable[tuple[str, str]] = ()) -> Response:
     """Return the response to a successful call."""
     return Response(
-        status, _encode({"ok": True, "data": data, "warnings": warnings}), [("Content-Type", JSON), *headers]
+        status, encode({"ok": True, "data": data, "warnings": warnings}), [("Content-Type", JSON), *headers]
     )
 
 
@@ -143,10 +150,11 @@ def refusal(error: BoardError, *, close: bool = False, headers: Iterable[tuple[s
         fields.append(("WWW-Authenticate", 'Bearer realm="atb"'))
     if status == 503:
         fields.append(("Retry-After", "1"))
-    return Response(status, _encode({"ok": False, "error": error.to_dict(), "warnings": []}), fields, close=close)
+    return Response(status, encode({"ok": False, "error": error.to_dict(), "warnings": []}), fields, close=close)
 
 
-def _encode(value: Any) -> bytes:
+def encode(value: Any) -> bytes:
+    """Return a value as a line of JSON, with invisible characters escaped."""
     # A message may quote bytes of a request that are not valid text.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return escape_json(text).encode("utf-8", "replace") + b"\n"

@@ -41,8 +41,8 @@ class Page:
             return Response(304, b"", headers)
         headers.append(("Content-Type", self._type))
         if head.accepts_gzip():
-            return Response(200, self._compressed, [*headers, ("Content-Encoding", "gzip")])
-        return Response(200, self._content, headers)
+            return Response(200, self._compressed, [*headers, ("Content-Encoding", "gzip")], is_shared=True)
+        return Response(200, self._content, headers, is_shared=True)
 
 
 def load() -> dict[str, Page]:

@@ -87,6 +87,23 @@ class Hosts:
         if head.authority is not None and head.authority.lower() != named[0].lower():
             raise BadRequest(400, "request target and Host header differ")
 
+    @staticmethod
+    def check_site(head: Head) -> None:
+        """Check that a browser does not ask for a page of another site, as far as it tells.
+
+        Such a page cannot read the answer, but it can measure how long it takes. Only the page itself may be opened by
+        a link from elsewhere: it is the same for all boards.
+
+        Raises:
+            NotPermitted: another site asks.
+        """
+        site = head.single("sec-fetch-site")
+        if site in (None, "same-origin", "none"):
+            return
+        is_link = head.path == "/" and head.method in ("GET", "HEAD") and head.single("sec-fetch-mode") == "navigate"
+        if not (is_link and head.single("sec-fetch-dest") == "document"):
+            raise _cross_origin(f"Sec-Fetch-Site: {str(site)[:40]!r}")
+
     def check_origin(self, head: Head) -> None:
         """Check that a write comes from the board's own page, or from a program that is not a browser.
 
@@ -121,7 +138,7 @@ class Hosts:
 
 def _cross_origin(header: str) -> NotPermitted:
     return NotPermitted(
-        f"write from another origin: {header}",
+        f"request from another origin: {header}",
         hint="Open the board at its own address. Behind a reverse proxy, start `atb serve` with --allow-host "
         "HOST[:PORT].",
     )

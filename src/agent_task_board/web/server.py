@@ -24,6 +24,7 @@ from .access import Access
 from .api import Api, Call
 from .connection import Connection
 from .messages import JSON, BadRequest, Response
+from .room import LargeAnswers
 from .wire import Disconnected, Wire, body_length
 
 TYPE_CHECKING = False
@@ -93,6 +94,8 @@ class Server(ThreadingHTTPServer):
         self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // exhaustion.FILES_PER_THREAD))
         self.stream_limit = min(stream.STREAM_LIMIT, self.connection_limit // 2)  # the rest is for other requests
         self._streams = threading.Semaphore(self.stream_limit)
+        self.large = LargeAnswers()
+        """The places of answers that are large."""
         self.turning_away = threading.BoundedSemaphore(REFUSALS_AT_ONCE)
         """Taken while a connection of another user is told why; beyond that, such connections are closed."""
         self.waiting_limit = min(WAITING_LIMIT, self.connection_limit // 4)
@@ -246,6 +249,7 @@ class Server(ThreadingHTTPServer):
             Disconnected: the client disconnected.
         """
         self.hosts.check(head, connection.connection)
+        self.hosts.check_site(head)
         page = self.pages.get(head.path)
         if page is not None and head.method in ("GET", "HEAD"):
             _refuse_body(head)
@@ -271,7 +275,10 @@ class Server(ThreadingHTTPServer):
             _refuse_body(head)
         self.set_waiting(connection, False)
         query = fields.read_query(head.query, route.parameters())
-        make = functools.partial(Call, self.api, head, task, query, body, access=self.access, caller=caller)
+        make = functools.partial(
+            Call, self.api, head, task, query, body, access=self.access, caller=caller, room=connection.room,
+            has_left=connection.wire.has_left,
+        )  # fmt: skip
         if not inputs.integer(query.get("wait", 0), "wait", 0, fields.WAIT_LIMIT):
             return self._call(route, make())
         if not self._waiting.acquire(blocking=False):
