@@ -8,6 +8,8 @@ from __future__ import annotations
 from .. import inputs
 from ..board.queries import EVENT_LIMIT
 from ..model import FRAMING, JSON_KEYS
+from . import room
+from .api import SEARCH_TIME
 from .routes import ANSWERS, ROUTES
 from .stream import STREAM_LIMIT
 from .wire import BODY_LIMIT, BODY_TIMEOUT, HEADER_LIMIT, HEADER_TIMEOUT, IDLE_TIMEOUT
@@ -56,13 +58,16 @@ caller gets the task; all others get 409. Do not repeat the call after a 409: ch
   `not_before`.
 - A request with `agent` acts as that agent and cannot do what only people can. `actor` names a person; the default is
   the person who started the server.
-- `curl` and other programs need nothing else. Browsers can write only from the board's own page: the server refuses
-  writes whose `Origin` or `Sec-Fetch-Site` names another origin. It also refuses every request for an unknown host;
+- `curl` and other programs need nothing else. Browsers can read and write only from the board's own page: the server
+  refuses requests whose `Origin` or `Sec-Fetch-Site` names another origin; a link from elsewhere can open the page. It also refuses every request for an unknown host;
   `--allow-host` adds a host. A missing or second `Host` is refused, too.
 - On Linux, connections of other users of the machine are refused with 403, unless `--allow-user` lets them in. Keep the
   connection open until the response has arrived: a sender that has closed it is nobody.
 - The server uses HTTP/1.1 with keep-alive. A header may have {header} bytes and take {header_time:g} seconds to
   arrive; a body may take {body_time:g} seconds. A connection may be idle for {idle:g} seconds.
+- An answer has at most {answer:g} MiB: a page that would be longer ends early, and `next` continues it. A search may
+  take {search:g} seconds, and ends when the client disconnects. At most {large} answers of more than 1 MiB are made or
+  sent at the same time; others wait for {patience:g} seconds, then get 503.
 
 ## Keys
 
@@ -136,7 +141,7 @@ MEANINGS = (
     (431, "invalid_input", "the header is too large"),
     (500, "internal", "a bug"),
     (500, "unusable", "the board is unusable: disk error, missing permissions, or not a board"),
-    (503, "busy", "no write lock, or too many connections: repeat the call after `Retry-After` seconds"),
+    (503, "busy", "no write lock, too many connections, a slow search: repeat the call after `Retry-After` seconds"),
 )
 
 
@@ -152,6 +157,10 @@ def markdown(host: str = DEFAULT_HOST) -> str:
             header_time=HEADER_TIMEOUT,
             body_time=BODY_TIMEOUT,
             idle=IDLE_TIMEOUT,
+            answer=room.ANSWER_LIMIT / 1_048_576,
+            search=SEARCH_TIME,
+            large=room.LARGE_AT_ONCE,
+            patience=room.PATIENCE,
             statuses=statuses,
             keys=" ".join(JSON_KEYS),
         )
