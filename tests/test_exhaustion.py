@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def _no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `show` ask for more memory than there is."""
-    monkeypatch.setattr(Board, "show", lambda *_: bytearray(1 << 62))
+    monkeypatch.setattr(Board, "show", lambda *_, **__: bytearray(1 << 62))
 
 
 def checked(message: str, hint: str) -> None:

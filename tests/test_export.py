@@ -445,17 +445,3 @@ def test_file_that_cannot_be_read_is_refused(terminal: Terminal, words: list[str
     error = terminal.refused("invalid_input", "import", *words)
     assert error["details"]["field"] == "file"
     assert EXIT_CODES["invalid_input"] == 2
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no file that is always full")
-def test_full_standard_output_is_unusable_without_a_traceback(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path)
-    terminal.atb("add", "a task")
-    for words in (["export"], ["export", "--format", "csv"]):
-        with open("/dev/full", "wb") as full:
-            ran = subprocess.run(
-                [*program(None), *words], cwd=tmp_path, env=terminal.environ, stdout=full, stderr=subprocess.PIPE
-            )
-        assert ran.returncode == 8
-        assert b"Traceback" not in ran.stderr
-        assert b"standard output cannot be written" in ran.stderr

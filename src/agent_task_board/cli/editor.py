@@ -16,6 +16,7 @@ from .. import inputs, instants
 from ..errors import BoardError, InvalidInput
 from .command import Reply
 from .leases import receipt_reply
+from .output import complain
 from .parsing import did_you_mean, whole_number
 
 TYPE_CHECKING = False
@@ -150,7 +151,7 @@ def _keep(path: str, error: BaseException) -> None:
         error.details["file"] = path
         error.hint = f"{error.hint} Your text is kept in {path}."
     else:
-        sys.stderr.write(f"your text is kept in {path}\n")
+        complain(f"your text is kept in {path}\n")
 
 
 # The text

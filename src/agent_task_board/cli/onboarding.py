@@ -9,7 +9,7 @@ import sys
 from .. import config, inputs, places
 from ..errors import InvalidInput, NotFound
 from .command import Call, Command, Reply
-from .output import print_text
+from .output import complain, print_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _prime(call: Call) -> Reply:
             pass
         except Exception as error:  # a hook must never make its client fail
             if not args.quiet:
-                sys.stderr.write(f"atb prime: {type(error).__name__}: {error}\n")
+                complain(f"atb prime: {type(error).__name__}: {error}\n")
         return Reply(None, printed=True)
     agent = args.agent or os.environ.get("ATB_AGENT") or None
     found = call.board.briefing(agent=agent, command=_command(call, agent, os.environ))

@@ -51,6 +51,19 @@ VALUE = "value"
 """The style of ``--print``: one value on standard output; a refusal goes to standard error."""
 
 
+class Unwritable(Unusable):
+    """Standard output cannot be written, for example because its disk is full. What is written later is discarded."""
+
+    def __init__(self, error: OSError, *, is_begun: bool = False) -> None:
+        super().__init__(
+            f"standard output cannot be written: {error.strerror}",
+            hint="The output is incomplete. Free some space, or redirect it to another place."
+            if is_begun
+            else "Free some space, or redirect it to another place.",
+        )
+        discard()
+
+
 def style_for(arguments: list[str], environ: Mapping[str, str], *, at_terminal: bool = False) -> str:
     """Return the output style. It is read before the arguments are parsed, so that a parse error has it, too."""
     from .parsing import place_of_command
@@ -142,10 +155,9 @@ def succeed(reply: Reply, warnings: list[str], style: str, *, quiet: bool, path:
                 _report_refusal(reply.error)
     except BrokenPipeError:
         return discard()
-    except OSError as error:
-        discard()
-        sys.stderr.write(f"the command succeeded, but its answer cannot be written: {error.strerror}\n")
-        return BoardError.exit_code
+    except Unwritable as error:
+        error.hint = f"The command itself succeeded. {error.hint}"
+        raise
     return code
 
 
@@ -185,7 +197,10 @@ def _print_value(data: Any, warnings: list[str], path: str) -> int:
 
 
 def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> int:
-    """Print a refusal; return the exit code."""
+    """Print a refusal; return the exit code. If standard output cannot be written, it goes to standard error."""
+    if isinstance(error, Unwritable):
+        _report_refusal(error)
+        return error.exit_code
     try:
         if style == "json":
             print_line({"ok": False, "error": error.to_dict(), "warnings": warnings})
@@ -203,22 +218,25 @@ def fail(error: BoardError, warnings: list[str], style: str, *, quiet: bool) -> 
                 from . import pages
                 from .command import Reply
 
-                sys.stderr.write(pages.page(Reply(error.details, page="doctor")))
+                complain(pages.page(Reply(error.details, page="doctor")))
             _report_refusal(error)
-    except OSError:  # nobody reads the output; the exit code remains
+    except BrokenPipeError:  # nobody reads the output; the exit code remains
         discard()
+    except Unwritable as unwritable:
+        _report_refusal(unwritable)
+        _report_refusal(error)
     return 0 if style == HOOK else error.exit_code
 
 
 def _report_refusal(error: BoardError) -> None:
     from . import tables
 
-    sys.stderr.write(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
+    complain(tables.clean(f"{error.code}: {error.message}\n{error.hint}\n"))
 
 
 def _print_refusal(error: BoardError, warnings: list[str]) -> None:
     """Print the envelope of a refusal on standard error, since standard output is for one value."""
-    sys.stderr.write(_as_json({"ok": False, "error": error.to_dict(), "warnings": warnings}) + "\n")
+    complain(_as_json({"ok": False, "error": error.to_dict(), "warnings": warnings}) + "\n")
 
 
 def bug(error: Exception, *, quiet: bool) -> BoardError:
@@ -242,7 +260,7 @@ def bug(error: Exception, *, quiet: bool) -> BoardError:
 
         from .tables import clean
 
-        sys.stderr.write(clean("".join(traceback.format_exception(error))))
+        complain(clean("".join(traceback.format_exception(error))))
     return BoardError(f"{type(error).__name__}: {error}")
 
 
@@ -267,17 +285,38 @@ def _as_json(value: Any) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print text and flush it."""
+    """Print text and flush it.
+
+    Raises:
+        BrokenPipeError: its reader is gone.
+        Unwritable: standard output cannot be written.
+    """
     if sys.stdout is None:  # started with standard output closed
         return
-    sys.stdout.flush()
-    # Bytes: standard output may have another encoding, and a message may contain bytes that are not UTF-8.
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        # Bytes: standard output may have another encoding, and a message may contain bytes that are not UTF-8.
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unwritable(error) from None
+
+
+def complain(text: str) -> None:
+    """Print text on standard error, if it can be written: it must not decide how a command ends."""
+    if sys.stderr is None:  # started with standard error closed
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        pass
 
 
 def _report(lines: list[str], *, quiet: bool) -> None:
     if lines and not quiet:
         from . import tables
 
-        sys.stderr.write(tables.clean("".join(f"{line}\n" for line in lines)))
+        complain(tables.clean("".join(f"{line}\n" for line in lines)))

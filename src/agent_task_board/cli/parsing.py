@@ -65,6 +65,13 @@ class Parser(argparse.ArgumentParser):
         self._words = list(args or ())
         return super().parse_known_args(args, namespace)
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help page like any other output; the base class ignores that it cannot be written."""
+        del file
+        from .output import print_text
+
+        print_text(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments, with a hint if an option was misspelt."""
         hint = None

@@ -58,6 +58,9 @@ board as an empty one, and say so in `warnings`.
 Messages for people go to standard error. Branch on the exit code or on `error.code`, never on a message;
 [errors.md](errors.md) lists the codes. [lifecycle.md](lifecycle.md) describes what the verbs do to a task.
 
+If standard output cannot be written, for example because a disk is full, the exit code is 8, and standard error says
+whether the command itself succeeded. A refusal then goes to standard error and keeps its exit code.
+
 ## Values
 
 - **ID**: a full task id, in upper or lower case, or its last or first 4 or more characters if they match only one task.

@@ -91,9 +91,12 @@ def _end_by(number: int) -> None:
 
 
 def _reporter(call: Call) -> Callable[..., None]:
-    """Return what prints one event: a line of text at a terminal, a line of JSON elsewhere."""
+    """Return what prints one event: a line of text at a terminal, a line of JSON elsewhere.
+
+    Where the lines go must not decide what becomes of the work: once they cannot be written, the rest is discarded.
+    """
     from .. import instants
-    from .output import print_line, print_text
+    from .output import Unwritable, complain, discard, print_line, print_text
 
     lock = threading.Lock()
     is_table, quiet = call.style == "table", call.args.quiet
@@ -104,10 +107,15 @@ def _reporter(call: Call) -> Callable[..., None]:
             found |= {"task_id": task.id, "title": task.title, "attempt": task.attempts, "fence": task.fence}
         found |= facts
         with lock:
-            if not is_table:
-                print_line(found)
-            elif not quiet or event != "note":
-                print_text(_line(found) + "\n")
+            try:
+                if not is_table:
+                    print_line(found)
+                elif not quiet or event != "note":
+                    print_text(_line(found) + "\n")
+            except BrokenPipeError:
+                discard()
+            except Unwritable as error:
+                complain(f"{error.message}; the work goes on\n")
 
     return report
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import signal
-import sys
 
 from .. import identity, inputs
 from ..errors import Busy, Unusable
 from ..instants import SECOND
 from .command import Call, Command, Reply
+from .output import complain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _mcp(call: Call) -> Reply:
     if not args.quiet:  # standard output is the protocol's
         from .tables import clean
 
-        sys.stderr.write(clean("".join(f"warning: {warning}\n" for warning in call.warnings)))
+        complain(clean("".join(f"warning: {warning}\n" for warning in call.warnings)))
 
     def then() -> None:
         from ..mcp_server.server import serve

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-from ..errors import InvalidInput, Unusable
+from ..errors import InvalidInput
 from ..transfer.export import FORMATS as EXPORT_FORMATS
 from ..transfer.importing import FORMATS as IMPORT_FORMATS
 from . import output
@@ -77,12 +77,7 @@ def _export_to_standard_output(call: Call, form: str) -> Reply:
     except BrokenPipeError:
         output.discard()
     except OSError as error:
-        output.discard()
-        sys.stderr.write(f"standard output cannot be written: {error.strerror}; the output is incomplete\n")
-        raise Unusable(
-            f"standard output cannot be written: {error.strerror}",
-            hint="The output is incomplete. Free some space, or write to a file with --output.",
-        ) from None
+        raise output.Unwritable(error, is_begun=True) from None
     except BaseException:
         if out.has_begun:
             output.discard()

@@ -10,7 +10,7 @@ import time
 from .. import instants
 from ..errors import Busy, NotFound
 from .command import Call, Reply
-from .output import print_line
+from .output import complain, print_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def watch(call: Call) -> Reply:
     if call.warnings and not call.args.quiet:
         from .tables import clean
 
-        sys.stderr.write(clean("".join(f"warning: {warning}\n" for warning in call.warnings)))
+        complain(clean("".join(f"warning: {warning}\n" for warning in call.warnings)))
     if _draws(call):
         _draw(reader, call.board.path)
     else:
