@@ -305,7 +305,7 @@ class Watched(Server):
 
     def idle(self) -> int:
         """Count the connections that wait for a request."""
-        with self._lock:
+        with self._changed:
             return sum(connection.is_waiting for connection in self._open)
 
     def process_request_thread(self, *request: Any) -> None:

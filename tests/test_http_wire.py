@@ -10,6 +10,7 @@ import re
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ from agent_task_board.errors import BoardError
 from agent_task_board.web import pages, routes, stream, wire
 from agent_task_board.web import server as web_server
 from agent_task_board.web.connection import Connection
-from tests.command_line import Terminal
+from tests.command_line import Terminal, program, read_envelope
 from tests.serving import Answer, InThread, Wire, process, serving
 from tests.support import MARIA, bring_to, hold, refused
 from tests.waiting import LIMIT, eventually
@@ -1029,13 +1030,52 @@ def test_a_server_without_files_to_spare_makes_room(tmp_path: Path) -> None:
             assert client.get("/").status == 200
 
 
-@pytest.mark.parametrize(("files", "connections", "streams"), [(10_000, 256, 32), (160, 16, 8), (40, 1, 0)])
+@pytest.mark.parametrize(
+    ("files", "connections", "streams", "waiting"),
+    [(10_000, 256, 32, 64), (160, 19, 9, 4), (40, 4, 2, 1), (32, 3, 1, 1)],
+)
 def test_limits_follow_the_files_that_the_process_may_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, connections: int, streams: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, connections: int, streams: int, waiting: int
 ) -> None:
     monkeypatch.setattr(exhaustion, "raise_file_limit", lambda wanted: min(wanted, files))
+    monkeypatch.setattr(exhaustion, "open_files", lambda: 6)
     with serving(tmp_path / "data") as server:
-        assert (server.server.connection_limit, server.server.stream_limit) == (connections, streams)
+        own = server.server
+        assert (own.connection_limit, own.stream_limit, own.waiting_limit) == (connections, streams, waiting)
+        assert own.connection_limit > own.stream_limit + own.waiting_limit, "other requests have a place"
+
+
+def test_stream_wait_and_other_requests_work_where_the_server_may_open_few_files(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(process(tmp_path / "data", files="-n 40"))
+        streams = [stack.enter_context(server.wire()) for _ in range(3)]
+        assert [client.get("/api/stream").status for client in streams] == [200, 200, 503]
+        waiting = stack.enter_context(server.wire())
+        waiting.send(waiting.posting("/api/claim?wait=60", {"agent": "ada", "queue": "rare"}))
+        for _ in range(20):
+            with server.wire() as client:
+                assert client.post("/api/tasks", {"title": "x"}).status == 201
+        with server.wire() as client:
+            assert client.post("/api/tasks", {"title": "x", "queue": "rare"}).status == 201
+        assert waiting.read().data["task"]["queue"] == "rare"
+
+
+@pytest.mark.parametrize("command", ["serve --port 0", "mcp"])
+def test_server_that_may_open_too_few_files_says_so_and_does_not_start(tmp_path: Path, command: str) -> None:
+    terminal = Terminal(tmp_path)
+    ran = subprocess.run(
+        ["sh", "-c", 'ulimit -n 20; exec "$@"', "sh", *program(None), *command.split()],
+        cwd=tmp_path,
+        env=terminal.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert ran.returncode == 8
+    error = read_envelope(ran.stdout.decode())["error"]
+    assert error["message"].startswith("too few open files are allowed: 20 (at least ")
+    assert "ulimit -n" in error["hint"]
 
 
 def test_streams_leave_places_for_other_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,10 +54,10 @@ NOT_FOUND = -32002
 READERS, WRITERS, WAITERS = 8, 16, 16
 """Maximum numbers of threads: for calls that only read, for calls that may wait for the write lock, and for calls that
 wait for something to happen."""
+LEAST_THREADS = 3
+"""Threads without which the server does not start: one of each kind."""
 PROGRESS_INTERVAL = 15
 """Seconds between the progress notifications of a call that waits."""
-FILES_APART = 20
-"""Open files of the process besides those of its threads."""
 PENDING_LIMIT = 256
 """Maximum number of unfinished calls that write, including those in threads; further ones are refused as busy."""
 LOG_LIMIT = 300
@@ -92,13 +92,12 @@ class WorkerThreads:
 
     Args:
         patience: seconds that a write waits for a thread before it is refused as busy.
-        files: how many files the process may open; with few, there are fewer threads.
+        threads: how many there can be; with few, each kind of call gets fewer.
     """
 
-    def __init__(self, patience: float, files: int) -> None:
+    def __init__(self, patience: float, threads: int) -> None:
         self._pending = 0
         self._patience = patience
-        threads = max(0, files - FILES_APART) // exhaustion.FILES_PER_THREAD
         self.readers = max(1, min(READERS, threads // 4))
         self.waiters = max(1, min(WAITERS, threads // 4))
         self.writers = max(1, min(WRITERS, threads - self.readers - self.waiters))
@@ -175,7 +174,11 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
         agent: who acts if a call names no agent; by default, the client's name with a random suffix.
         read_only: offer only read-only tools.
         quiet: write nothing to standard error.
+
+    Raises:
+        Unusable: the process may open too few files.
     """
+    threads = exhaustion.threads(READERS + WRITERS + WAITERS, LEAST_THREADS)  # before standard output is taken over
     if quiet:
         logging.disable(logging.CRITICAL)
     handler = logging.StreamHandler()
@@ -186,8 +189,7 @@ def serve(board: Board, *, agent: str | None = None, read_only: bool = False, qu
     tools = Tools(
         board, _caller.get, pause=lambda seconds: _end_of_call.get().wait(seconds), read_only=read_only, report=report
     )
-    files = exhaustion.raise_file_limit(FILES_APART + (READERS + WRITERS + WAITERS) * exhaustion.FILES_PER_THREAD)
-    workers = WorkerThreads(board.settings.busy_timeout / SECOND, files)
+    workers = WorkerThreads(board.settings.busy_timeout / SECOND, threads)
     server = _server(tools, Identity(agent), workers, read_only=read_only)
     transport = Transport(channel, on_end=board.close, report=report)
     end_on_signals(transport.end)

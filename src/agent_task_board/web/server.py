@@ -38,10 +38,14 @@ if TYPE_CHECKING:
 
 CONNECTION_LIMIT = 256
 """Maximum number of open connections, if the process may open enough files."""
+LEAST_CONNECTIONS = 3
+"""Connections without which the server does not start: a stream, a request that waits, and any other request."""
 WAITING_LIMIT = 64
 """Maximum number of requests that wait for something to happen, and at most a quarter of the connections."""
-FILES_APART = 64
-"""Open files of the process besides those of its connections."""
+PLACE_TIMEOUT = 0.5
+"""Seconds that a connection waits for a place: an answered request keeps its own for a moment."""
+ARRIVING_LIMIT = 16
+"""Most connections that wait for a place."""
 REFUSALS_AT_ONCE = 16
 """Most connections of other users that are answered at the same time."""
 GRACE = 2.0
@@ -64,7 +68,7 @@ class Server(ThreadingHTTPServer):
 
     Raises:
         NotPermitted: the address is not a loopback address, and ``allow_remote`` is false.
-        Unusable: the server cannot listen on the address.
+        Unusable: the server cannot listen on the address, or may open too few files.
     """
 
     daemon_threads = True
@@ -90,18 +94,20 @@ class Server(ThreadingHTTPServer):
         self.pages = pages.load()
         self.routes = routes.table()
         self.stopping = threading.Event()
-        files = exhaustion.raise_file_limit(FILES_APART + CONNECTION_LIMIT * exhaustion.FILES_PER_THREAD)
-        self.connection_limit = max(1, min(CONNECTION_LIMIT, (files - FILES_APART) // exhaustion.FILES_PER_THREAD))
+        self.connection_limit = exhaustion.threads(CONNECTION_LIMIT, LEAST_CONNECTIONS)
         self.stream_limit = min(stream.STREAM_LIMIT, self.connection_limit // 2)  # the rest is for other requests
         self._streams = threading.Semaphore(self.stream_limit)
         self.large = LargeAnswers()
         """The places of answers that are large."""
         self.turning_away = threading.BoundedSemaphore(REFUSALS_AT_ONCE)
         """Taken while a connection of another user is told why; beyond that, such connections are closed."""
-        self.waiting_limit = min(WAITING_LIMIT, self.connection_limit // 4)
+        self.waiting_limit = min(WAITING_LIMIT, max(1, self.connection_limit // 4))
         self._waiting = threading.Semaphore(self.waiting_limit)
         self._open: dict[Connection, float] = {}
-        self._lock = threading.Lock()
+        self._changed = threading.Condition(threading.Lock())
+        """Guards ``_open``; notified when a connection leaves it or becomes idle."""
+        self._arriving = 0
+        """Connections that wait for a place."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             family, _, _, _, address = found[0]
@@ -176,7 +182,7 @@ class Server(ThreadingHTTPServer):
         self.server_close()
         deadline = time.monotonic() + GRACE
         while self._open and time.monotonic() < deadline:
-            with self._lock:
+            with self._changed:
                 for connection in self._open:
                     if connection.is_waiting:
                         connection.hang_up()
@@ -190,7 +196,7 @@ class Server(ThreadingHTTPServer):
             return super().get_request()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                with self._lock:
+                with self._changed:
                     self._make_room()
                 self.stopping.wait(0.05)
             raise
@@ -208,12 +214,25 @@ class Server(ThreadingHTTPServer):
         """Register a connection. At the limit, close the connection that has been idle longest.
 
         Raises:
-            Busy: no connection is idle.
+            Busy: no connection is idle for a while, or many wait for that already.
         """
-        with self._lock:
-            if len(self._open) >= self.connection_limit and not self._make_room():
+        with self._changed:
+            if not (self._has_room() or self._waits_for_room()):
                 raise Busy(f"too many connections (limit {self.connection_limit})")
             self._open[connection] = time.monotonic()
+
+    def _has_room(self) -> bool:
+        return len(self._open) < self.connection_limit or self._make_room()
+
+    def _waits_for_room(self) -> bool:
+        """Wait for a place, unless many do; return whether there is one."""
+        if self._arriving >= min(ARRIVING_LIMIT, self.connection_limit):
+            return False
+        self._arriving += 1
+        try:
+            return self._changed.wait_for(self._has_room, PLACE_TIMEOUT)
+        finally:
+            self._arriving -= 1
 
     def set_waiting(self, connection: Connection, is_waiting: bool) -> None:
         """Record whether a connection is waiting for a request or handling one.
@@ -221,17 +240,19 @@ class Server(ThreadingHTTPServer):
         Raises:
             Disconnected: the connection was closed to make room for another.
         """
-        with self._lock:
+        with self._changed:
             if connection not in self._open:
                 raise Disconnected
             connection.is_waiting = is_waiting
             if is_waiting:
                 self._open[connection] = time.monotonic()
+                self._changed.notify()
 
     def unregister(self, connection: Connection) -> None:
         """Remove a connection."""
-        with self._lock:
+        with self._changed:
             self._open.pop(connection, None)
+            self._changed.notify()
 
     def handle_error(self, *_: object) -> None:
         """Log the current exception; no detail of it is sent to the client."""
