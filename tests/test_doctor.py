@@ -475,7 +475,7 @@ def test_locked_board_is_busy_and_not_broken(life: Board) -> None:
     impatient.close()
 
 
-@pytest.mark.parametrize("step", ["distrust", "broken_references"])
+@pytest.mark.parametrize("step", ["faults", "broken_references"])
 def test_board_that_is_locked_during_the_checks_is_busy(
     life: Board, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -23,7 +23,8 @@ OURS = {
         for name in """
         backoff board board.claiming board.core board.expiry board.history board.predicates board.queries
         board.refusals board.rows cli cli.command cli.output cli.parsing cli.registry config errors identity inputs
-        instants model ownership places service settings storage storage.db storage.filesystem storage.process
+        instants model ownership places service settings storage storage.db storage.filesystem
+        storage.fingerprint storage.process
         storage.turnstile
         """.split()
     ),

@@ -8,9 +8,10 @@ from .. import backoff, inputs, instants
 from ..errors import Conflict, InvalidInput
 from ..model import LEASED, QUEUED, STATUSES, Grant, Lease, Receipt
 from ..settings import LEASE_HIGH, LEASE_LOW, WAIT_HIGH
+from ..storage.fingerprint import digest
 from .core import Core, request_digest
 from .expiry import END_LEASE, TO_QUEUE, sweep, to_queue_unless
-from .history import changes, digest
+from .history import changes
 from .predicates import HAS_RELEASES, HAS_TAGS, HELD, IS_CLAIMABLE_BY, IS_DUE, IS_LEASED, IS_PROMOTED, in_queues
 from .refusals import actual, lease_lost, obstacle, shown, status_conflict, version_conflict
 from .rows import COLUMNS, EVENT_COLUMNS, to_event, to_task

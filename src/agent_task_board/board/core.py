@@ -14,7 +14,7 @@ from ..errors import Conflict, InvalidInput, NotFound, Unusable
 from ..model import ACTOR_KINDS, AGENT, CANCELLED, FAILED, HUMAN, SYSTEM
 from ..settings import Settings
 from ..storage.db import Database
-from . import history
+from ..storage.fingerprint import digest
 from .rows import COLUMNS, task_rows
 
 TYPE_CHECKING = False
@@ -172,7 +172,7 @@ class Core:
     def new_token(self) -> tuple[str, str]:
         """Return a fresh lease token and its hash."""
         token = self.random(16).hex()
-        return token, history.digest(token)
+        return token, digest(token)
 
     @staticmethod
     def new_id() -> str:
@@ -471,7 +471,7 @@ def _notifications(task: TaskRow, kind: str, data: dict[str, Any]) -> list[str]:
 
 def request_digest(verb: str, arguments: Sequence[Any]) -> str:
     """Return the digest of a verb and its arguments, to compare calls with the same request id."""
-    return history.digest(json.dumps([verb, *arguments], sort_keys=True))
+    return digest(json.dumps([verb, *arguments], sort_keys=True))
 
 
 def is_ulid(text: str) -> bool:

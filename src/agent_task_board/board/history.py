@@ -6,9 +6,9 @@ Of body, params and result, events have only size and SHA-256.
 from __future__ import annotations
 
 import json
-import sys
 
 from ..model import JSON_LISTS
+from ..storage.fingerprint import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model import TaskRow
-
-try:  # hashlib loads OpenSSL: 4 ms and 3 MB for every command
-    if sys.version_info >= (3, 12):
-        from _sha2 import sha256
-    else:
-        from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]
-except ImportError:  # a Python built without its own hashes
-    from hashlib import sha256
 
 TRACKED = tuple(
     """
@@ -44,11 +36,6 @@ _EMPTY: dict[str, Any] = {
     "result": None,
 }
 """The columns of a task before its first event."""
-
-
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text in hex."""
-    return str(sha256(text.encode()).hexdigest())
 
 
 def changes(before: TaskRow | None, after: TaskRow) -> dict[str, Any]:

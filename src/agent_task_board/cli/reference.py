@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from .. import errors
-from ..storage import db
+from ..storage import db, schema
 from . import find, output, parsing
 from .registry import ALIASES, GROUPS
 
@@ -266,6 +266,7 @@ def main() -> None:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(generate())
         sys.stdout.write(f"{path}\n")
+    sys.stdout.write(f"{os.path.relpath(schema.write_known())}\n")
 
 
 if __name__ == "__main__":

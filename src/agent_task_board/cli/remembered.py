@@ -19,8 +19,8 @@ import os
 from contextlib import suppress
 
 from .. import inputs, instants, state
-from ..board.history import digest
 from ..errors import InvalidInput, Unusable
+from ..storage.fingerprint import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

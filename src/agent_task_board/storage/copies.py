@@ -11,8 +11,6 @@ from .process import process
 
 FIRST_WITH_ID = 3
 """The first schema version in which a board has an id."""
-STEPS = 1_000_000
-"""Steps of SQLite's virtual machine that suffice to read the schema of any board."""
 
 
 def open_copy(path: str) -> Connection:
@@ -32,13 +30,14 @@ def open_source(path: str) -> Connection:
 
 
 def open_untrusted(path: str) -> Connection:
-    """Open a file of unknown origin for reading; until ``trust`` is called, a statement may take ``STEPS`` only."""
+    """Open a file of unknown origin for reading; until ``trust`` is called, a statement may take few steps."""
     process.refuse_lost_threads(path)
     db.refuse_old_sqlite(db.SQLITE_VERSION)
     file = sqlite3.connect(f"file://{uri_path(path)}?mode=ro", uri=True, isolation_level=None)
     distrust(file)
     file.execute("PRAGMA cell_size_check = ON")
-    file.set_progress_handler(lambda: 1, STEPS)
+    file.set_progress_handler(lambda: 1, db.UNKNOWN_STEPS)
+    file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, db.UNKNOWN_LENGTH)
     return file
 
 
@@ -50,6 +49,7 @@ def distrust(file: Connection) -> None:
 def trust(file: Connection) -> None:
     """Remove the limit of ``open_untrusted``, once the schema is known to be that of a board."""
     file.set_progress_handler(None, 0)
+    file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, db.MAX_LENGTH)
 
 
 def give_new_id(path: str, version: int) -> None:

@@ -22,6 +22,7 @@ from time import monotonic, sleep
 from time import time as now
 
 from ..errors import Busy, Unusable, no_board
+from .fingerprint import KNOWN, fingerprint
 from .process import AFTER_FORK, OpenFile, process, refuse_missing_log, stat_or_none
 from .turnstile import Turnstile
 
@@ -57,6 +58,17 @@ _EXACT = 0.1
 """Seconds by which a wait for a lock may be longer than the busy timeout; changing it costs a statement."""
 _SETTLED = 0.1
 """Seconds after which an unchanged log that cannot be opened counts as left behind by a process that died."""
+
+UNKNOWN_STEPS = 100_000
+"""Steps of SQLite's virtual machine that suffice to read any schema of ours."""
+UNKNOWN_LENGTH = 16 * 1_048_576
+"""The longest value in bytes while the schema is unknown; rows of ours are shorter."""
+METER_STEPS = 10_000_000
+"""Steps after which SQLite asks whether a transaction may go on."""
+MAX_STEPS = 5_000 * METER_STEPS
+"""The most steps of one transaction: some ten minutes of computing. The longest are imports and the doctor's."""
+MAX_LENGTH = 1_000_000_000
+"""SQLite's own limit of a value in bytes."""
 
 _NO_WAL = "Put the data directory on a local disk: WAL needs shared memory, which network and shared folders lack."
 _ONE_NAME = (
@@ -362,6 +374,23 @@ class _State:
         """Whether the times of the file would show a later change; they cannot until the clock has moved on."""
 
 
+class Meter:
+    """Counts the steps of a transaction, in units of ``METER_STEPS``, and ends it after too many."""
+
+    def __init__(self) -> None:
+        self.used = 0
+
+    def stop_after(self, steps: int) -> Callable[[], bool]:
+        """Return a progress handler of SQLite."""
+        most = max(1, steps // METER_STEPS)
+
+        def stop() -> bool:
+            self.used += 1
+            return self.used >= most
+
+        return stop
+
+
 class Session:
     """One connection to a board and its place in the queue of writers."""
 
@@ -383,6 +412,9 @@ class Session:
         self.is_momentary = seen is not None
         """Whether it takes no lock and does not see what others write: good for one transaction."""
         self.turnstile = Turnstile(database.directory)
+        self._schema: int | None = None
+        """SQLite's number of the schema that was compared with ours; it changes with every change of the schema."""
+        self._meter = Meter()
         self._is_ready_to_write = False
         self._wait = 0.0
         """Seconds that SQLite waits for a lock."""
@@ -394,6 +426,10 @@ class Session:
         connection = self.connection = self._file.connection
         self._wait = timeout
         connection.execute("PRAGMA foreign_keys = ON")
+        if not self.is_absent:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            self.restrict(UNKNOWN_STEPS)
         if self.is_absent:
             connection.execute("BEGIN IMMEDIATE")
             migrate(connection, 0)
@@ -414,7 +450,7 @@ class Session:
 
     def open_log(self) -> None:
         """Read from the file, so that SQLite opens its log, and remember that log."""
-        self.connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        self.connection.execute("SELECT 1 FROM main.sqlite_master").fetchone()
         path = self.database.resolved_path()
         if os.path.exists(f"{path}-wal") and os.path.exists(f"{path}-shm"):
             self._file.use_log(path)
@@ -427,6 +463,40 @@ class Session:
         """
         if self._file.log is not None:
             self._file.log.refuse_deleted()
+
+    def refuse_foreign_schema(self, version: int) -> None:
+        """Refuse a schema that is not ours before a statement uses any of it, inside a transaction.
+
+        It is compared whenever it has changed since this connection compared it.
+
+        Raises:
+            Unusable: the schema is not the one that this program creates for ``version``.
+        """
+        number = self.connection.execute("PRAGMA schema_version").fetchone()[0]
+        self._meter.used = 0
+        if number == self._schema or self.is_absent:
+            return
+        self.restrict(UNKNOWN_STEPS)
+        if fingerprint(self.connection, version) not in KNOWN:
+            from .schema import refuse_faults  # word by word: statistics and plain indexes are tolerated
+
+            refuse_faults(self.connection, version, self.database.path)
+        self._schema = number
+        self.trust()
+
+    def restrict(self, steps: int) -> None:
+        """Limit what statements on an unknown schema can take: ``steps`` of SQLite's virtual machine, and short values.
+
+        Such a schema can hold expressions that never end or that fill the memory.
+        """
+        self._meter.used = 0
+        self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, UNKNOWN_LENGTH)
+        self.connection.set_progress_handler(self._meter.stop_after(steps), min(steps, METER_STEPS))
+
+    def trust(self) -> None:
+        """Set the limits for a schema of ours: no transaction of this program takes as many steps."""
+        self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LENGTH)
+        self.connection.set_progress_handler(self._meter.stop_after(MAX_STEPS), METER_STEPS)
 
     def has_changed(self) -> bool:
         """Return whether another process changed the file under a session that takes no lock."""
@@ -509,6 +579,10 @@ class Session:
     def _bring_up_to_date(self) -> None:
         """Check that the file is a board, and create or migrate its schema, inside a write transaction."""
         version = self.check_identity()
+        if version > 0:
+            self.refuse_foreign_schema(version)
+        elif not self.is_absent:
+            self.trust()  # there is no schema yet
         if 0 < version < SCHEMA_VERSION and self.database.before_migration is not None:
             self.database.before_migration()
         if version < SCHEMA_VERSION:
@@ -526,7 +600,7 @@ class Session:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if application_id != APPLICATION_ID:
             unclaimed = application_id == 0 and version == 0
-            if unclaimed and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            if unclaimed and not connection.execute("SELECT 1 FROM main.sqlite_master").fetchone():
                 return 0
             raise Unusable(
                 f"{path} is a SQLite file, but not a task board",
@@ -538,7 +612,7 @@ class Session:
                 hint="Install the newest atb-board; this file was not changed.",
             )
         if version < 1:  # its tables must not be created a second time
-            if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            if connection.execute("SELECT 1 FROM main.sqlite_master").fetchone():
                 raise Unusable(
                     f"{path} is a task board, but has no schema version",
                     hint="Stop all writers and restore the newest backup; this file was not changed.",
@@ -585,6 +659,7 @@ class _Read:
                         f"{database.path} has an older schema than this program",
                         hint="Run `atb tick` once: it migrates the board.",
                     )
+                session.refuse_foreign_schema(SCHEMA_VERSION)
             except BaseException as error:
                 session.roll_back()
                 if isinstance(error, Exception) and session.has_changed():
@@ -791,6 +866,10 @@ _UNUSABLE: dict[int, tuple[str, str]] = {
         "Check the disk and its free space; nothing was changed.",
     ),
     sqlite3.SQLITE_NOLFS: ("the file is too large for this file system", "Move the board to another disk."),
+    sqlite3.SQLITE_INTERRUPT: (
+        "a statement took too long and was ended",
+        "Run `atb doctor`; nothing was changed.",
+    ),
     sqlite3.SQLITE_TOOBIG: ("a value is too large for SQLite", "Send smaller values; nothing was changed."),
 }
 

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from itertools import combinations
 
-from .db import Connection, migrate, open_scratch
+from ..errors import Unusable
+from . import fingerprint as fingerprints
+from .db import SCHEMA_VERSION, Connection, migrate, open_scratch, split_statements
+from .fingerprint import SCHEMA
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 Fault = tuple[str, str, str]
+
+OPTIONS: dict[str, tuple[int, str]] = {}
+"""Parts that a board may or may not have, by name: the first schema version that can have it, and its SQL.
+
+What is added here is accepted by ``faults``, and its fingerprints are generated.
+"""
 
 MISSING, ALTERED, ADDED, TOLERATED = "missing", "altered", "added", "tolerated"
 _WORDS = re.compile(
@@ -17,6 +32,7 @@ _WORDS = re.compile(
 _PLAIN_INDEX = re.compile(
     r"CREATE INDEX \w+ ON \w+ \( \w+(?: (?:ASC|DESC))?(?: , \w+(?: (?:ASC|DESC))?)* \)", re.ASCII | re.IGNORECASE
 )
+_BEGIN, _END = "# generated: begin", "# generated: end"
 _STATISTICS = {  # created by ANALYZE
     "sqlite_stat1": "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
     "sqlite_stat4": "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
@@ -32,12 +48,17 @@ def faults(connection: Connection, version: int) -> list[Fault]:
     Returns:
         ``(kind, type, name)`` of each fault. ``kind`` is ``missing``, ``altered``, ``added`` or ``tolerated``.
     """
-    asked = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-    with closing(open_scratch()) as fresh:
-        migrate(fresh, 0, version)
-        expected = {(row[0], row[1]): (row[2], row[3]) for row in fresh.execute(asked)}
+    found = [tuple(row) for row in connection.execute(SCHEMA)]
+    compared = []
+    for fresh in variants(version):
+        expected = {(row[0], row[1]): (row[2], row[3]) for row in fresh.execute(SCHEMA)}
+        compared.append(_compare(found, expected))
+    return min(compared, key=len)
+
+
+def _compare(found: list[tuple[Any, ...]], expected: dict[tuple[str, str], tuple[str, str]]) -> list[Fault]:
     faults, seen = [], set()
-    for type_, name, table, sql in connection.execute(asked):
+    for type_, name, table, sql in found:
         key = (type_, name)
         if key in expected and key not in seen:
             seen.add(key)
@@ -48,6 +69,51 @@ def faults(connection: Connection, version: int) -> list[Fault]:
         elif type_ != "table" or sql is None or _STATISTICS.get(name) != sql:
             faults.append((ADDED, str(type_), str(name)))
     return sorted([(MISSING, *key) for key in expected.keys() - seen] + faults)
+
+
+def variants(version: int) -> Iterator[Connection]:
+    """Yield an empty board of a schema version for every choice of options that it can have."""
+    possible = [script for since, script in OPTIONS.values() if since <= version]
+    for count in range(len(possible) + 1):
+        for chosen in combinations(possible, count):
+            with closing(open_scratch()) as fresh:
+                migrate(fresh, 0, version)
+                for script in chosen:
+                    for statement in split_statements(script):
+                        fresh.execute(statement)
+                yield fresh
+
+
+def known() -> list[str]:
+    """Return the fingerprints of every version and variant, as ``fingerprint.KNOWN`` has to hold them."""
+    versions = range(1, SCHEMA_VERSION + 1)
+    return sorted({fingerprints.fingerprint(fresh, version) for version in versions for fresh in variants(version)})
+
+
+def write_known() -> str:
+    """Write the fingerprints into the source of ``fingerprint``; return its path."""
+    path = fingerprints.__file__
+    with open(path, encoding="utf-8") as source:
+        text = source.read()
+    lines = "".join(f'        "{one}",\n' for one in known())
+    new = f"{_BEGIN}\nKNOWN: frozenset[str] = frozenset(\n    (\n{lines}    )\n)\n{_END}"
+    with open(path, "w", encoding="utf-8", newline="\n") as source:
+        source.write(text[: text.index(_BEGIN)] + new + text[text.index(_END) + len(_END) :])
+    return path
+
+
+def refuse_faults(connection: Connection, version: int, path: str) -> None:
+    """Refuse a board whose schema is not ours; statistics and plain indexes of a user are tolerated.
+
+    Raises:
+        Unusable: it has a fault; the message names the first one.
+    """
+    for kind, type_, name in faults(connection, version):
+        if kind != TOLERATED:
+            raise Unusable(
+                f"{path}: not a board of this program: {in_words(kind, type_, name)}",
+                hint="Use it only if you know who made it: `atb doctor` lists every difference and its remedy.",
+            )
 
 
 def in_words(kind: str, type_: str, name: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from unicodedata import normalize
 
 from .. import inputs
-from ..board.history import digest
 from ..errors import InvalidInput
 from ..printable import is_visible
+from ..storage.fingerprint import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -68,8 +68,12 @@ def import_tasks(
     outcome = Imported()
     outcome.dry_run = inputs.boolean(dry_run, "dry_run")
     caller = core.caller(actor)
-    if not dry_run and core.database.session().is_momentary:
-        core.create()  # refused: the directory cannot be written
+    if core.exists():
+        if dry_run:
+            with core.read():
+                pass  # refused: not a board, or an older one
+        else:
+            core.create()  # an older board is migrated, and a directory that cannot be written is refused
     staging = Staging(core.database)
     said: list[str] | None = None
     try:

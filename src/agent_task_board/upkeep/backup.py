@@ -17,6 +17,7 @@ from itertools import count
 
 from .. import inputs, instants
 from .._version import __version__
+from ..board.core import is_board_id
 from ..errors import Unusable, no_board
 from ..folder import Folder
 from ..ownership import keeps_names
@@ -58,9 +59,10 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         within = limits_of_directory(directory)
     if not database.exists():
         raise no_board(database.path)
-    board_id = ""
-    with suppress(Unusable):  # a board that lost its id is backed up before it is repaired
-        board_id = core.board_id() or ""
+    with core.read() as tx:
+        stored = tx.execute("SELECT board_id FROM board").fetchone()
+    # A board that lost its id is backed up before it is repaired.
+    board_id = stored[0] if stored is not None and is_board_id(stored[0]) else ""
 
     def fill(copy: Connection) -> None:
         with database.read() as tx:
