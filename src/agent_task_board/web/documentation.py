@@ -60,7 +60,7 @@ caller gets the task; all others get 409. Do not repeat the call after a 409: ch
   the person who started the server.
 - `curl` and other programs need nothing else. Browsers can read and write only from the board's own page: the server
   refuses requests whose `Origin` or `Sec-Fetch-Site` names another origin; a link from elsewhere can open the page. It
-  also refuses every request for an unknown host; `--allow-host` adds a host. A missing or second `Host` is refused, too.
+  also refuses every request for an unknown, missing or second `Host`; `--allow-host` adds a host.
 - On Linux, connections of other users of the machine are refused with 403, unless `--allow-user` lets them in. Keep the
   connection open until the response has arrived: a sender that has closed it is nobody.
 - The server uses HTTP/1.1 with keep-alive. A header may have {header} bytes and take {header_time:g} seconds to
