@@ -523,8 +523,11 @@ class Session:
             self._wait = left
 
     def ask_while_running(self, stop: Callable[[], bool] | None) -> None:
-        """Ask, while a statement runs, whether to stop it; ``None`` ends this."""
-        self.connection.set_progress_handler(stop, STEPS_BETWEEN_QUESTIONS if stop else 0)
+        """Ask, while a statement runs, whether to stop it; ``None`` goes back to the limit of every transaction."""
+        if stop is None:
+            self.trust()
+        else:
+            self.connection.set_progress_handler(stop, STEPS_BETWEEN_QUESTIONS)
 
     def begin_write(self, deadline: float) -> None:
         """Begin a write transaction, and create or migrate the schema in it."""
