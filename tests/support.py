@@ -120,3 +120,9 @@ def kinds(board: Board, task: str) -> list[str]:
 def last_event(board: Board, task: str) -> dict[str, Any]:
     """Return the latest event of a task."""
     return dict(board.events(task=task)["events"][-1])
+
+
+def moved(data: dict[str, Any]) -> tuple[int, int]:
+    """Return how many tasks an import brought and skipped; it updated and ignored none."""
+    assert (data["updated"], data["ignored"]) == (0, 0)
+    return data["imported"], data["skipped"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_task_board.transfer.formats import FORMATS as IMPORT_FORMATS
 from tests.command_line import EXIT_CODES, Terminal
 
 if TYPE_CHECKING:
@@ -560,8 +561,8 @@ def test_closed_standard_input_is_refused(tmp_path: Path, words: str) -> None:
         (["show"], "id: missing", "See `atb show --help`."),
         (["completion"], "shell: missing", "Values: bash, zsh, fish."),
         (["completion", "tcsh"], "shell: unknown value: 'tcsh'", "Values: bash, zsh, fish."),
-        (["import", "x", "--format", "ods"], "format: unknown value: 'ods'", "Values: json, csv, beads, github."),
-        (["import", "x", "--format"], "format: no value given", "Values: json, csv, beads, github."),
+        (["import", "x", "--format", "ods"], "format: unknown value: 'ods'", f"Values: {', '.join(IMPORT_FORMATS)}."),
+        (["import", "x", "--format"], "format: no value given", f"Values: {', '.join(IMPORT_FORMATS)}."),
         (["list", "--limit", "x"], "limit: not a whole number: 'x'", "See `atb list --help`."),
         (["claim", "--lease"], "lease: no value given", "See `atb claim --help`."),
         (["list", "--lim", "3"], "unknown option: '--lim'", "Did you mean '--limit'?"),

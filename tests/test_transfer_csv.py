@@ -93,7 +93,7 @@ def test_a_text_goes_there_and_back_and_never_starts_a_formula(text: str) -> Non
         assert cell.lstrip(' "\xa0\u3000')[:1] not in tuple("=+-@\uff1d\uff0b\uff0d\uff20")
     if text[:1] not in tuple(SPECIAL) and not re.search(r"[;\t\r\n]", text):
         assert written["body"] == text
-    ((place, task),) = transfer_csv.read_rows(io.BytesIO(out.getvalue().encode()))
+    ((place, task),) = transfer_csv.read_rows(io.BytesIO(out.getvalue().encode()), str)
     assert (place, task.get("body", "")) == ("line 2", text)
 
 
@@ -159,7 +159,7 @@ def test_numbers_are_numbers(board: Board) -> None:
 
 def test_only_a_title_is_needed_and_the_rest_is_as_in_add(board: Board) -> None:
     done = import_table(board, 'title,priority,tags,needs_approval\r\none,5,"[""a""]",TRUE\r\n\r\ntwo,,,\r\n')
-    assert done.to_dict() == {"imported": 2, "skipped": 0}
+    assert (done.imported, done.updated, done.skipped, done.ignored) == (2, 0, 0, 0)
     one, two = (task.to_dict() for task in board.list_tasks(full=True).tasks)
     assert (one["title"], one["priority"], one["tags"], one["needs_approval"]) == ("one", 5, ["a"], True)
     added = board.add("two").task.to_dict()
@@ -176,19 +176,21 @@ def test_long_cells_are_read(board: Board) -> None:
     [
         ("", "line 1", "title"),
         ("id\n", "line 1", "title"),
-        ("title;body\nx;y\n", "line 1", "title"),
+        ("name;body\nx;y\n", "line 1", "title"),
+        ("title,,body\nx,y,z\n", "line 2", None),
         ("title,colour\n", "line 1", "colour"),
         ("title,title\n", "line 1", "title"),
         ("title\nx\n\n\na,b\n", "line 5", None),
         ("title,body\nx\n", "line 2", None),
         ('title,body\na,"two\nlines"\n,x\n', "line 4", "title"),
-        ("title,priority\nx,1.0\n", "line 2", "priority"),
+        ("title,priority\nx,1.5\n", "line 2", "priority"),
+        ("title,priority\nx,.0\n", "line 2", "priority"),
         ("title,priority\nx,-\n", "line 2", "priority"),
         ("title,priority\nx,\u0661\n", "line 2", "priority"),
         ("title,priority\nx," + "9" * 30 + "\n", "line 2", "priority"),
         ("title,priority\nx,2000000\n", "line 2", "priority"),
         ("title,needs_approval\nx,1\n", "line 2", "needs_approval"),
-        ("title,tags\nx,core\n", "line 2", "tags"),
+        ('title,tags\nx,"[core"\n', "line 2", "tags"),
         ('title,params\nx,"{""a"":NaN}"\n', "line 2", "params"),
         ('title,params\nx,"[]"\n', "line 2", "params"),
         ("title,status\nx,open\n", "line 2", "status"),
@@ -210,7 +212,7 @@ def test_a_bad_cell_is_named_by_line_and_column(board: Board, content: str, plac
 
 
 def test_bytes_that_are_no_utf_8_are_refused(board: Board) -> None:
-    for content in (b"title\n\xff\n", b"\xff", "title\nx\n".encode("utf-16")):
+    for content in (b"title\n\xff\n", b"\xff", "title\nx\n".encode("utf-16-le"), "title\nx".encode("utf-16") + b"x"):
         with refused("invalid_input"):
             import_table(board, content)
 
@@ -235,3 +237,30 @@ def test_semicolon_in_a_json_cell_begins_no_formula(board: Board, tmp_path: Path
     import_table(copy, content)
     assert (copy.show(task.id)["task"]["params"], copy.show(task.id)["task"]["tags"]) == (task.params, task.tags)
     copy.close()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("mark", [False, True])
+def test_tables_of_spreadsheets_are_read(board: Board, encoding: str, end: str, delimiter: str, mark: bool) -> None:
+    lines = [
+        *([f"sep={delimiter}"] if mark else []),
+        delimiter * 4,
+        delimiter.join(("Title", " PRIORITY ", "Due at", "Tags", "")),
+        delimiter.join(("Tür streichen", "3.0", "2026-12-24", "ui; docs" if delimiter == "," else "ui, docs", "")),
+        delimiter * 6,
+        delimiter.join(("Öl", "-1", "", "", "")),
+    ]
+    text = end.join(lines) + end
+    content = b"\xfe\xff" + text.encode("utf-16-be") if encoding == "utf-16-be-sig" else text.encode(encoding)
+    done = import_table(board, content)
+    assert (done.imported, done.ignored, done.details) == (
+        2,
+        1,
+        {"empty_row": {"count": 1, "ids": [f"line {5 if mark else 4}"]}},
+    )
+    one, two = (task.to_dict() for task in board.list_tasks(full=True).tasks)
+    assert (one["title"], one["priority"], one["tags"]) == ("Tür streichen", 3, ["ui", "docs"])
+    assert one["due_at"] is not None
+    assert (two["title"], two["priority"], two["tags"]) == ("Öl", -1, [])

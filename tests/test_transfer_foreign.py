@@ -44,6 +44,10 @@ def blocks(name: str, on: str, kind: str = "blocks") -> dict[str, Any]:
     return {"issue_id": name, "depends_on_id": on, "type": kind, "created_at": AT, "created_by": "ada"}
 
 
+def counts(outcome: Any) -> tuple[int, int, int, int]:
+    return outcome.imported, outcome.updated, outcome.skipped, outcome.ignored
+
+
 def shown(board: Board, tracker: str, name: str) -> dict[str, Any]:
     task: dict[str, Any] = board.show(id_of(tracker, name))["task"]
     return task
@@ -59,7 +63,7 @@ def test_issue_of_beads_comes_over_with_every_field_in_its_place(board: Board) -
             external_ref="gh-9", estimated_minutes=90, some_new_field=1,
         ),
     )  # fmt: skip
-    assert done.to_dict() == {"imported": 1, "skipped": 0}
+    assert done.to_dict() == {"imported": 1, "updated": 0, "skipped": 0, "ignored": 0, "details": {}}
     task = shown(board, "beads", "bd-1")
     assert is_ulid(task["id"])
     assert (task["title"], task["status"], task["priority"], task["assignee"]) == (
@@ -77,7 +81,13 @@ def test_issue_of_beads_comes_over_with_every_field_in_its_place(board: Board) -
     )
     assert (task["due_at"], task["not_before"]) == ("2026-12-24T00:00:00.000+00:00", "2026-12-01T00:00:00.000+00:00")
     assert task["params"] == {
-        "beads": {"id": "bd-1", "issue_type": "bug", "external_ref": "gh-9", "estimated_minutes": 90}
+        "beads": {
+            "id": "bd-1",
+            "issue_type": "bug",
+            "external_ref": "gh-9",
+            "estimated_minutes": 90,
+            "some_new_field": 1,
+        }
     }
 
 
@@ -141,9 +151,11 @@ def test_importing_again_passes_over_what_is_there(board: Board) -> None:
     issues = [issue("bd-1", comments=[{"author": "ada", "text": "hi", "created_at": AT}]), issue("bd-2")]
     beads(board, *issues)
     before = everything(board)
-    assert beads(board, *issues).to_dict() == {"imported": 0, "skipped": 2}
+    again = beads(board, *issues)
+    assert counts(again) == (0, 0, 2, 0)
+    assert again.details == {"exists": {"count": 2, "ids": ["bd-1", "bd-2"]}}
     assert everything(board)["event"] == before["event"]
-    assert beads(board, *issues, issue("bd-3")).to_dict() == {"imported": 1, "skipped": 2}
+    assert counts(beads(board, *issues, issue("bd-3"))) == (1, 0, 2, 0)
 
 
 def test_remarks_become_events_with_their_author_and_time(board: Board) -> None:
@@ -165,7 +177,8 @@ def test_remarks_become_events_with_their_author_and_time(board: Board) -> None:
 
 def test_lines_that_are_no_issues_and_deleted_issues_are_left_out_and_counted(board: Board) -> None:
     done = beads(board, "", issue("bd-1"), {"_type": "memory", "key": "x"}, issue("bd-2", status="tombstone"))
-    assert done.to_dict() == {"imported": 1, "skipped": 2}
+    assert counts(done) == (1, 0, 0, 2)
+    assert done.details == {"memory": {"count": 1, "ids": ["line 3"]}, "tombstone": {"count": 1, "ids": ["bd-2"]}}
 
 
 @pytest.mark.parametrize(
@@ -248,7 +261,7 @@ def test_issue_of_github_comes_over_with_every_field_in_its_place(board: Board) 
     assert (task["title"], task["body"], task["status"], task["assignee"]) == ("Issue 7", "Text", "queued", "ada")
     assert (task["tags"], task["created_by"], task["created_at"]) == (["good first issue"], "mona", STORED)
     assert task["params"] == {
-        "github": {"number": 7, "url": f"{URL}7", "assignees": ["ada", "bob"], "milestone": "1.0"}
+        "github": {"number": 7, "url": f"{URL}7", "assignees": ["ada", "bob"], "milestone": "1.0", "isPinned": False}
     }
     assert [(one["actor"], one["data"]["text"]) for one in details["comments"]] == [("bob", "Me too"), ("unknown", "?")]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .identity import Actor
     from .model import AgentSummary, Attention, Event, Grant, Receipt, Schedule, Stats, Task, WhyNothing
     from .text.briefing import Briefing
-    from .transfer.importing import Imported
+    from .transfer.outcome import Outcome
 
     Created = TypeVar("Created")
 
@@ -740,7 +740,7 @@ class Board(Claiming, Queries):
         actor: Actor | None = None,
         progress: Callable[[int], object] | None = None,
         before_lock: Callable[[int, float], object] | None = None,
-    ) -> Imported:
+    ) -> Outcome:
         """Import tasks with their attempts, events and comments from a file opened for bytes; all of it or nothing.
 
         ``source`` can also be parsed JSON. JSON is an array of tasks, an object with ``tasks``, the output of

@@ -1,8 +1,8 @@
 """Generate pages of ``docs/`` from the program: ``python -m agent_task_board.cli.reference``.
 
-It writes ``cli.md``, ``errors.md``, ``http.md``, ``mcp-tools.json`` and ``schema.sql`` into ``./docs``. A test checks
-that the files are up to date. The layout of the commands does not come from argparse, because its help differs between
-versions of Python.
+It writes ``cli.md``, ``errors.md``, ``http.md``, ``mcp-tools.json``, ``schema.sql`` and ``trackers.md`` to ``./docs``.
+A test checks that the files are up to date. The layout of the commands does not come from argparse, because its help
+differs between versions of Python.
 """
 
 from __future__ import annotations
@@ -195,12 +195,44 @@ def http_page() -> str:
     return f"{title}\n\n<!-- {GENERATED} -->\n{rest}"
 
 
+TRACKERS = {
+    "beads": ("beads", "the JSON Lines of `bd export`", "atb import .beads/issues.jsonl"),
+    "github": ("GitHub", "the array of `gh issue list --json` or of `gh api`", "atb import issues.json"),
+    "task-master": ("task-master", "`tasks.json`, with or without tags", "atb import .taskmaster/tasks/tasks.json"),
+    "backlog": ("Backlog.md", "a directory of Markdown files with front matter", "atb import backlog"),
+    "checklist": ("Markdown checklist", "`- [ ] text`", "atb import plan.md"),
+    "todo": ("todo.txt", "one task a line", "atb import todo.txt"),
+    "jira": ("Jira", "the CSV export of a search, or the JSON of its REST search", "atb import jira.csv"),
+    "linear": ("Linear", "its CSV export", "atb import linear.csv"),
+    "trello": ("Trello", "the JSON export of a board", "atb import board.json"),
+    "asana": ("Asana", "the CSV or JSON export of a project", "atb import asana.csv"),
+}
+"""The name of each tracker, what its file is, and a command that imports one."""
+
+
+def trackers_page() -> str:
+    """Return ``docs/trackers.md``: what becomes of each field of another tracker."""
+    from ..transfer.formats import table_of
+
+    lines = [
+        *("# Files of other trackers: what becomes what", "", f"<!-- {GENERATED} -->", ""),
+        "How issues are compared with the board, held and updated is in",
+        "[import.md](import.md#issues-from-other-trackers). A field that is not listed is kept in `params`, under the",
+        "name of the format.",
+    ]
+    for tracker, (name, what, command) in TRACKERS.items():
+        lines += ["", f"## {name}", "", f"`--format {tracker}`: {what}, such as `{command}`.", ""]
+        lines += _table((f"in {name}", "result"), table_of(tracker))
+    return "\n".join(lines) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": commands_page,
     "errors.md": errors_page,
     "http.md": http_page,
     "mcp-tools.json": tools_page,
     "schema.sql": schema_page,
+    "trackers.md": trackers_page,
 }
 """The generated files of ``docs/``, and the functions that generate them."""
 

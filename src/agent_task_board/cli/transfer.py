@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 
 from ..errors import InvalidInput
+from ..transfer import detection
 from ..transfer.export import FORMATS as EXPORT_FORMATS
-from ..transfer.importing import FORMATS as IMPORT_FORMATS
+from ..transfer.formats import FORMATS as IMPORT_FORMATS
 from . import output
 from .command import Call, Command, Reply
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
     from .parsing import Parser
 
-SAMPLE = 65_536
-"""The most bytes at the beginning of a file that its format is guessed from."""
 PROGRESS_INTERVAL = 0.5
 """Seconds between two updates of the progress line."""
 
@@ -107,41 +107,34 @@ def _import_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--format",
         choices=list(IMPORT_FORMATS),
-        help="the format of the file (default: csv if its name ends in .csv, else as its first line says)",
+        help="the format of the file (default: as its content says)",
     )
     parser.flag("--dry-run", "check everything, write nothing")
     parser.actor()
 
 
-def _guessed(file: BinaryIO, path: str) -> str:
-    """Return the format of a file by its name, else by its beginning, which is not consumed."""
-    if path.lower().endswith(".csv"):
-        return "csv"
+def _detected(file: BinaryIO, path: str) -> str:
+    """Return the format of a file, by its beginning, which is not consumed."""
     try:
         if path == "-":
-            beginning = file.peek(SAMPLE)[:SAMPLE]  # type: ignore[attr-defined]
+            beginning = file.peek(detection.SAMPLE)[: detection.SAMPLE]  # type: ignore[attr-defined]
         else:
-            beginning = file.read(SAMPLE)
+            beginning = file.read(detection.SAMPLE)
             file.seek(0)
     except (OSError, AttributeError):  # a pipe under a name
-        return "json"
-    text = beginning.decode("utf-8-sig", "ignore").lstrip()
-    try:
-        first, end = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
-    except (ValueError, RecursionError):  # longer than what was read, or no JSON
-        return "json"
-    if not isinstance(first, dict):
-        return "json"
-    if text.startswith("["):
-        return "github" if {"number", "title"} <= first.keys() else "json"
-    follows = text[end:].lstrip()
-    is_beads = {"id", "title"} <= first.keys() and (follows or "issue_type" in first)
-    return "beads" if is_beads or "_type" in first else "json"
+        return _format_of(None, path)
+    return detection.detect(beginning, path)
 
 
 def _import(call: Call) -> Reply:
     with _opened(call, call.args.file) as file, _progress(call, "elements") as progress:
-        form = call.args.format or _guessed(file, call.args.file)
+        form = call.args.format or ("backlog" if isinstance(file, str) else _detected(file, call.args.file))
+        if isinstance(file, str) and form != "backlog":
+            raise InvalidInput(
+                f"file: {file[:200]} is a directory",
+                hint="Only a directory of Backlog.md can be imported: --format backlog.",
+                field="file",
+            )
         done = call.board.import_tasks(
             file,
             file_format=form,
@@ -165,8 +158,8 @@ def _announce(call: Call, rows: int, seconds: float) -> None:
 
 
 @contextlib.contextmanager
-def _opened(call: Call, path: str) -> Iterator[BinaryIO]:
-    """Open the file to import.
+def _opened(call: Call, path: str) -> Iterator[BinaryIO | str]:
+    """Open the file to import; of a directory the path is enough.
 
     Raises:
         InvalidInput: it cannot be read, or is the board's own database: closing it would drop SQLite's locks.
@@ -176,6 +169,8 @@ def _opened(call: Call, path: str) -> Iterator[BinaryIO]:
             if sys.stdin is None:
                 raise InvalidInput("file: standard input is closed", field="file")
             yield sys.stdin.buffer
+        elif os.path.isdir(path):
+            yield path
         elif call.board.database.owns(path):
             raise InvalidInput(f"file: {path[:200]} is the board itself", field="file")
         else:
@@ -231,11 +226,13 @@ COMMANDS = {
         _import,
         _import_arguments,
         "Import tasks from a file: all of them or none.",
-        "Reads the output of `atb export` or `atb list --full`, an array of tasks, or an object with `tasks`; CSV;\n"
-        "issues of beads; and the output of `gh issue list --json`. Ids are kept. A task whose id exists, or whose\n"
-        "dedupe key an unfinished task has, is skipped and counted. Claimed and running tasks are imported as queued.\n"
-        "`data` is {imported, skipped}. The file may be larger than memory, and agents can claim tasks while it is\n"
-        "read. Creates the board if there is none. `--dry-run` only checks.",
+        "Reads the output of `atb export` or `atb list --full`, an array of tasks, an object with `tasks`, CSV, and\n"
+        "files of beads, GitHub, task-master, Backlog.md (a directory), Jira, Linear, Trello, Asana, todo.txt and\n"
+        "Markdown checklists: docs/import.md says what becomes what. Ids are kept. A task whose id exists, or whose\n"
+        "dedupe key an unfinished task has, is skipped and counted; a newer row of a tracker updates its task unless\n"
+        "somebody claimed or changed it here. Claimed and running tasks are imported as queued. `data` is {imported,\n"
+        "updated, skipped, ignored, details}. The file may be larger than memory, and agents can claim tasks while it\n"
+        "is read. Creates the board if there is none. `--dry-run` only checks.",
         (
             "atb import examples/tasks.json",
             "atb import tasks.csv --dry-run",

@@ -30,7 +30,7 @@ SCHEMA = "SELECT type, name, tbl_name, sql FROM main.sqlite_master"
 KNOWN: frozenset[str] = frozenset(
     (
         "4c7c1028db49ab29f6519911d33895947aa2eb292d96c42b39f1e20f74dc1699",
-        "d4702ec1b88df31fd77f6f8385da70a2beaca82e114a0361f515ea878cd6b879",
+        "ed9ec2bcd5f3a4fde2013fcc419552eeee73b78e959f50a3534c1f55933cfee0",
         "f79ba7f12abf3115ef74ad41ce7292c1424521e9691718044f4e2bc4e67937dc",
     )
 )

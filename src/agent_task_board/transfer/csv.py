@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
 from .. import inputs
 from ..errors import InvalidInput
 from ..model import DERIVED, JSON_KEYS
+from .tabular import Table, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
     from ..model import TaskRow
@@ -37,8 +36,10 @@ see that ours is quoted."""
 _TO_MARK = re.compile(rf"\A(?={_SPECIAL})|(?<={_CELLS})(?={_FORMULA})")
 _MARKED = re.compile(rf"\A'(?={_SPECIAL})|(?<={_CELLS})'(?={_FORMULA})")
 _IN_JSON = re.compile(rf";(?={_FORMULA})")
-CELL = 8 * 1_048_576
-"""Maximum number of characters of one cell; the default of the standard library is 131,072."""
+LISTS = frozenset(("tags", "blocked_by"))
+"""Lists whose cell may also be words with commas between them, as a person writes them."""
+_WHOLE = re.compile(r"(?<=[0-9])\.0+\Z", re.ASCII)
+"""The end of a whole number as some spreadsheets write it."""
 
 
 def write_row(row: TaskRow) -> list[object]:
@@ -58,84 +59,52 @@ def _cell(key: str, value: Any) -> object:
     return _TO_MARK.sub("'", value)
 
 
-def read_rows(file: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_rows(file: BinaryIO, on_empty: Callable[[str], object]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each row as its place (``line 18``) and a task without the empty cells.
 
+    ``on_empty`` is called with the place of each row without content.
+
     Raises:
-        InvalidInput: not CSV in UTF-8, an unknown column, a row with too few or too many cells, or a cell that is not
-            the number, flag or JSON that its column requires.
+        InvalidInput: not CSV in UTF-8 or UTF-16, an unknown column, a row with too few or too many cells, or a cell
+            that is not the number, flag or JSON that its column requires.
     """
-    csv.field_size_limit(max(CELL, csv.field_size_limit()))
-    with _Lines(file) as lines:
-        rows = csv.reader(lines, strict=True)
-        columns = _columns(_next(rows, 1) or [])
-        while True:
-            line = rows.line_num + 1
-            cells = _next(rows, line)
-            if cells is None:
-                return
-            if not cells:
-                continue
-            if len(cells) != len(columns):
-                raise _refuse(line, f"has {len(cells)} cells (the header has {len(columns)})")
-            yield (
-                f"line {line}",
-                {key: _value(key, cell, line) for key, cell in zip(columns, cells, strict=True) if cell != ""},
-            )
+    table = Table(file, on_empty)
+    columns = _columns(table.header, table.first_line)
+    for line, cells in table.rows():
+        yield (
+            f"line {line}",
+            {key: _value(key, cell, line) for key, cell in zip(columns, cells, strict=True) if cell != ""},
+        )
 
 
-class _Lines(io.TextIOWrapper):
-    """The text of a file; the file stays open."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file, encoding="utf-8-sig", newline="")
-
-    def __exit__(self, *_: object) -> None:
-        self.detach()
-
-
-def _next(rows: Any, line: int) -> list[str] | None:
-    """Return the next row; ``None`` at the end."""
-    try:
-        cells: list[str] | None = next(rows, None)
-    except UnicodeDecodeError:
-        raise _refuse(line, "not UTF-8, in this line or soon after it") from None
-    except csv.Error as error:
-        raise _refuse(line, f"not CSV: {error}") from None
-    return cells
-
-
-def _columns(header: list[str]) -> list[str]:
-    columns = [name.strip() for name in header]
+def _columns(header: list[str], line: int) -> list[str]:
+    columns = ["_".join(name.lower().split()) for name in header]
     if "title" not in columns:
         hint = "The first line must have the column names, separated by commas; one of them must be `title`."
-        raise _refuse(1, "missing column: title", field="title", hint=hint)
-    for name in columns:
+        raise refuse(line, "missing column: title", field="title", hint=hint)
+    for name in filter(None, columns):
         if name not in JSON_KEYS:
-            raise _refuse(1, f"unknown column: {name[:60]!r}", field=name[:60])
+            raise refuse(line, f"unknown column: {name[:60]!r}", field=name[:60])
         if columns.count(name) > 1:
-            raise _refuse(1, f"repeated column: {name}", field=name)
+            raise refuse(line, f"repeated column: {name}", field=name)
     return columns
 
 
 def _value(key: str, cell: str, line: int) -> Any:
     if key in NUMBERS:
         try:
-            return inputs.whole_number(cell.strip(), key)
+            return inputs.whole_number(_WHOLE.sub("", cell.strip()), key)
         except InvalidInput as error:
-            raise _refuse(line, error.message, field=key) from None
+            raise refuse(line, error.message, field=key) from None
     if key in FLAGS:
         if cell.strip().lower() not in ("true", "false"):  # spreadsheets write them in capitals
-            raise _refuse(line, f"{key}: must be true or false: {cell[:60]!r}", field=key)
+            raise refuse(line, f"{key}: must be true or false: {cell[:60]!r}", field=key)
         return cell.strip().lower() == "true"
+    if key in LISTS and not cell.lstrip().startswith(("[", "{")):
+        return [word for part in cell.replace(";", ",").split(",") if (word := part.strip())]
     if key in NESTED:
         try:
             return inputs.parse_json(cell, key)
         except InvalidInput as error:
-            raise _refuse(line, error.message, field=key, hint=error.hint) from None
+            raise refuse(line, error.message, field=key, hint=error.hint) from None
     return _MARKED.sub("", cell)
-
-
-def _refuse(line: int, what: str, *, field: str | None = None, hint: str | None = None) -> InvalidInput:
-    place = f"line {line}"
-    return InvalidInput(f"{place}: {what}", hint=hint, place=place, field=field)

@@ -10,7 +10,11 @@ from .. import inputs
 from ..board import dependencies, stuck
 from ..errors import Busy, Unusable
 from ..storage.bulk import bulk
+from . import joining, updating
+from .formats import FORMATS, reader_of, table_of
+from .issues import IssueStager
 from .merging import Merger
+from .outcome import Outcome
 from .records import RecordStager
 from .staging import Staging
 
@@ -21,35 +25,18 @@ if TYPE_CHECKING:
 
     from ..board.core import Core
     from ..identity import Actor
+    from ..storage.db import Connection
     from .records import ScheduleChecker
 
     Progress = Callable[[int], object] | None
     Notice = Callable[[int, float], object] | None
 
-FORMATS = ("json", "csv", "beads", "github")
 PROGRESS_INTERVAL = 1_000
 """Elements between two calls of ``progress``."""
 LARGE = 50_000
 """Rows from which an import says how long it holds the write lock."""
 CHECKS = 5
 """How often a file is compared with the board, if the board changes meanwhile in what matters, before it gives up."""
-
-
-class Imported:
-    """The outcome of an import: how many tasks were imported and skipped, and warnings about other differences."""
-
-    __slots__ = ("dry_run", "imported", "skipped", "warnings")
-
-    def __init__(self) -> None:
-        self.imported = 0
-        self.skipped = 0
-        self.warnings: list[str] = []
-        self.dry_run = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return ``{"imported", "skipped"}``; after a dry run also ``"dry_run"``."""
-        counts: dict[str, Any] = {"imported": self.imported, "skipped": self.skipped}
-        return {**counts, "dry_run": True} if self.dry_run else counts
 
 
 def import_tasks(
@@ -62,11 +49,11 @@ def import_tasks(
     progress: Progress,
     before_lock: Notice,
     read_schedule: ScheduleChecker,
-) -> Imported:
+) -> Outcome:
     """Import as ``Board.import_tasks`` documents; ``read_schedule`` checks a schedule of the file."""
     file_format = inputs.one_of(file_format, "format", FORMATS)
-    outcome = Imported()
-    outcome.dry_run = inputs.boolean(dry_run, "dry_run")
+    staged = Outcome()
+    staged.dry_run = inputs.boolean(dry_run, "dry_run")
     caller = core.caller(actor)
     if core.exists():
         if dry_run:
@@ -78,13 +65,14 @@ def import_tasks(
     said: list[str] | None = None
     try:
         with staging:
-            skipped, warnings = _stage(core, caller, staging, source, file_format, progress, read_schedule)
+            _stage(core, caller, staging, source, file_format, progress, read_schedule, staged)
         merger = Merger(staging)
         for _ in range(1 if dry_run else CHECKS):
             # Without the write lock, and before a board is created: a refused import changes nothing and delays nobody.
             with staging.board.read() as connection:
                 staging.move_to(connection)
-                outcome.imported, outcome.skipped = merger.check(connection, core.new_id)
+                outcome = staged.copy()
+                _check(connection, core, merger, outcome)
                 staging.keep(connection)
             if dry_run:
                 break
@@ -96,8 +84,7 @@ def import_tasks(
                 "the board kept changing in what the file is compared with; nothing was imported",
                 hint="Import again while nobody adds the same tasks.",
             )
-        outcome.warnings = [*warnings, *merger.warnings, *(said or [])]
-        outcome.skipped += skipped
+        outcome.warnings += said or []
     except MemoryError:
         raise Unusable(
             "there is not enough memory for this import; nothing was imported",
@@ -106,6 +93,16 @@ def import_tasks(
     finally:
         staging.close()
     return outcome
+
+
+def _check(connection: Connection, core: Core, merger: Merger, outcome: Outcome) -> None:
+    """Decide what becomes of each staged task, and count it."""
+    outcome.imported, _ = merger.check(connection, core.new_id)
+    outcome.warnings += merger.warnings
+    updating.plan(connection)
+    joining.refuse_cycles(connection)
+    updating.report(connection, outcome)
+    merger.report(connection, outcome)
 
 
 def _copy(core: Core, caller: Actor, staging: Staging, merger: Merger, before_lock: Notice) -> list[str] | None:
@@ -120,7 +117,10 @@ def _copy(core: Core, caller: Actor, staging: Staging, merger: Merger, before_lo
         if not merger.is_current(tx.connection):
             return None
         latest = tx.execute("SELECT coalesce(max(seq), 0) FROM task").fetchone()[0]
+        joining.refuse_cycles(tx.connection)  # again: others may have added dependencies since the check
         merger.copy(tx)
+        updating.apply(tx, latest)
+        joining.join(tx, latest)
         about_stuck = stuck.imported(tx)
         if staging.has_histories:  # an export of ours has its dependencies as they were
             return []
@@ -135,8 +135,9 @@ def _stage(
     file_format: str,
     progress: Progress,
     check_schedule: ScheduleChecker,
-) -> tuple[int, list[str]]:
-    """Stage everything in a file; return how many of its lines are not tasks, and warnings."""
+    outcome: Outcome,
+) -> None:
+    """Stage everything in a file."""
     if file_format == "json":
         from .document import DocumentReader
 
@@ -147,43 +148,31 @@ def _stage(
             _report(progress, count)
         records.finish()
         staging.finish(with_events=reader.has_events)
-        return 0, reader.warnings
+        outcome.warnings += reader.warnings
+        return
     records = RecordStager(core, caller, staging, check_schedule, json_is_checked=True)
     if file_format == "csv":
-        skipped, warnings = _stage_csv(source, records, progress)
-    else:
-        skipped, warnings = _stage_issues(source, file_format, records, progress)
+        _stage_csv(source, records, progress, outcome)
+        records.finish()
+        staging.finish(with_events=False)
+        return
+    outcome.fields = table_of(file_format)
+    issues = IssueStager(file_format, records, staging, outcome)
+    for count in issues.add_all(reader_of(file_format)(source)):
+        _report(progress, count)
     records.finish()
-    staging.finish(with_events=False)
-    return skipped, warnings
+    staging.finish(with_events=False, prepare=issues.settle)
 
 
-def _stage_csv(source: Any, records: RecordStager, progress: Progress) -> tuple[int, list[str]]:
+def _stage_csv(source: Any, records: RecordStager, progress: Progress, outcome: Outcome) -> None:
     from .csv import read_rows
 
-    for count, (place, task) in enumerate(read_rows(source), 1):
+    def pass_over(place: str) -> None:
+        outcome.ignore("empty_row", place)
+
+    for count, (place, task) in enumerate(read_rows(source, pass_over), 1):
         records.add_task(place, task, {})
         _report(progress, count)
-    return 0, []
-
-
-def _stage_issues(source: Any, file_format: str, records: RecordStager, progress: Progress) -> tuple[int, list[str]]:
-    """Stage the issues of another tracker."""
-    from . import beads, github
-
-    skipped = 0
-    warnings: list[str] = []
-    read = beads.read if file_format == "beads" else github.read
-    for count, (place, issue) in enumerate(read(source), 1):
-        if issue is None:
-            skipped += 1
-            continue
-        records.add_task(place, issue.task, issue.names)
-        warnings += issue.warnings
-        for comment in issue.comments:
-            records.add_comment(place, comment)
-        _report(progress, count)
-    return skipped, warnings
 
 
 def _report(progress: Progress, count: int) -> None:

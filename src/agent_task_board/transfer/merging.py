@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..board.core import Transaction
     from ..storage import db
+    from .outcome import Outcome
     from .staging import Staging
 
 WARNINGS = 100
@@ -191,8 +192,11 @@ class Merger:
                     what = f"the task depends on itself: {row['other']}"
                 _refuse(row["place"], f"blocked_by: {what}", "blocked_by")
             if row["name"] is not None and row["original_id"] is None:
-                what = "which does not exist" if row["is_unknown"] else "which is the task itself"
-                self._warn(f"{row['place']}: ignored the dependency on {row['name']}, {what}")
+                if row["is_unknown"]:
+                    what = f"waits for {row['name']} only once that is imported, too"
+                else:
+                    what = f"ignored the dependency on {row['name']}, which is the task itself"
+                self._warn(f"{row['place']}: {what}")
             connection.execute(
                 "UPDATE staged_dependency SET dropped = 1 WHERE position = ? AND place = ?",
                 (row["position"], row["place_in_list"]),
@@ -215,6 +219,21 @@ class Merger:
             self.warnings.append(sentence)
         elif len(self.warnings) == WARNINGS:
             self.warnings.append("and more warnings of this kind")
+
+    @staticmethod
+    def report(connection: db.Connection, outcome: Outcome) -> None:
+        """Count the skipped tasks of a file of ours, by reason."""
+        for id_, reason in connection.execute(
+            """
+            SELECT staged_key.id,
+                   CASE WHEN existing_id IS NULL THEN 'exists'
+                        WHEN schedule_id IS NOT NULL THEN 'occurrence' ELSE 'dedupe_key' END
+              FROM staged_key
+             WHERE skipped AND NOT EXISTS (SELECT 1 FROM staged_issue WHERE position = staged_key.position)
+             ORDER BY position
+            """
+        ):
+            outcome.skip(reason, id_)
 
     @staticmethod
     def copy(tx: Transaction) -> None:
@@ -294,7 +313,10 @@ def _refuse_cycle(connection: db.Connection) -> None:
     if found:
         ids = dict(
             connection.execute(
-                "SELECT number, id FROM staged_key WHERE skipped = 0 AND number IN (SELECT value FROM json_each(?))",
+                """
+                SELECT number, coalesce(name, id) FROM staged_key LEFT JOIN staged_issue USING (position)
+                 WHERE skipped = 0 AND number IN (SELECT value FROM json_each(?))
+                """,
                 (json.dumps(found),),
             ).fetchall()
         )

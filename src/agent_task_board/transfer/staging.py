@@ -17,7 +17,7 @@ from .cycles import find_cycle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Any, NoReturn
 
@@ -59,6 +59,12 @@ _TABLES = {
     "staged_agent": "key TEXT PRIMARY KEY, written TEXT, name TEXT, imported INTEGER DEFAULT 0, first TEXT, last TEXT",
     # `history`: the state that the events of a task add up to, if it has any; `data`: of its `imported` event. JSON.
     "staged_imported": "position INTEGER PRIMARY KEY, history TEXT, data TEXT",
+    # Issues of another tracker. `name`: what the tracker calls it; `held`: why it may not start; `spreads`: whether
+    # what belongs to it is held with it; `replaced`: how many older rows of the file it replaced; `fate`: what becomes
+    # of it if its id is on the board.
+    "staged_issue": """
+        position INTEGER PRIMARY KEY, name TEXT, held TEXT, spreads INTEGER, replaced INTEGER DEFAULT 0, fate TEXT""",
+    "staged_parent": "position INTEGER PRIMARY KEY, id TEXT",
     "staged_schedule": """
         id TEXT PRIMARY KEY, key TEXT, name TEXT, cron TEXT, zone TEXT, task TEXT, catch_up INTEGER, paused_at TEXT,
         next_at TEXT, last_at TEXT, made INTEGER, created_by TEXT, created_at TEXT, updated_at TEXT,
@@ -82,6 +88,7 @@ _BATCH_SIZE = 4 * 1_048_576
 _TRACKED = [key for key in (*TRACKED, *DIGESTED) if key in COLUMNS and key not in ("assignee", "claimed_by")]
 SELECT_STATES = f"""
     SELECT position, staged_key.id, history, archived_at,
+           (SELECT staged_task.updated_at FROM staged_issue AS one WHERE one.position = staged_key.position) AS row_at,
            (SELECT name FROM staged_agent WHERE key = assignee) AS assignee,
            (SELECT name FROM staged_agent WHERE key = claimed_by) AS claimed_by,
            (SELECT json_group_array(id) FROM (
@@ -171,8 +178,13 @@ class Staging:
             rows.clear()
             self._pending_size[table] = 0
 
-    def finish(self, *, with_events: bool) -> None:
+    def finish(
+        self, *, with_events: bool, prepare: Callable[[db.Connection, Callable[[], bool]], object] | None = None
+    ) -> None:
         """Check the tables against each other, once the file has been read.
+
+        ``prepare`` changes the rows before; it gets the connection, and a function that says whether the dependencies
+        have a cycle.
 
         Raises:
             InvalidInput: an attempt, event, comment or archive entry has no task in the file, or two attempts
@@ -182,6 +194,10 @@ class Staging:
         for table in _TABLES:
             self._flush(table)
         connection = self._connection
+        if prepare is not None:
+            connection.execute("CREATE INDEX temp.staged_key_id ON staged_key (id)")
+            connection.execute("CREATE INDEX temp.staged_dependency_id ON staged_dependency (id)")
+            prepare(connection, self._find_cycle_in_file)
         if not with_events:  # otherwise the events include them
             connection.execute("INSERT INTO temp.staged_event SELECT * FROM staged_comment ORDER BY place")
         for index in _INDEXES:
@@ -263,7 +279,7 @@ class Staging:
 
     def _find_cycle_in_file(self) -> bool:
         connection = self._connection
-        size = connection.execute("SELECT count(*) FROM staged_key").fetchone()[0]
+        size = connection.execute("SELECT coalesce(max(position), 0) FROM staged_key").fetchone()[0]
         edges = """
             SELECT other.position AS dependency, staged_dependency.position AS dependent
               FROM staged_key AS other CROSS JOIN staged_dependency ON staged_dependency.id = other.id
@@ -296,6 +312,8 @@ def imported_data(row: dict[str, Any], state: dict[str, Any]) -> str:
     data: dict[str, Any] = {"changes": difference(state, row)}
     if row["attempt"] is not None:
         data["attempt"] = row["attempt"]
+    if row["row_at"] is not None:  # of another tracker: a later import updates the task only from a newer row
+        data["row_at"] = row["row_at"]
     return _json(data)
 
 

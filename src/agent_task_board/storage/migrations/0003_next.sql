@@ -80,3 +80,14 @@ CREATE TRIGGER event_is_counted AFTER INSERT ON event
 BEGIN
   UPDATE board SET last_event = NEW.seq, last_event_revision = revision;
 END;
+
+-- Dependencies of imported issues on issues that were not imported yet. A row becomes a dependency when a task with the
+-- id is imported, and is removed then.
+CREATE TABLE awaited_dependency (
+  id       TEXT NOT NULL,     -- that the other task will have
+  task_seq INTEGER NOT NULL REFERENCES task (seq),
+  name     TEXT NOT NULL,     -- what the tracker calls the other issue
+  PRIMARY KEY (id, task_seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX awaited_dependency_task ON awaited_dependency (task_seq);
