@@ -85,7 +85,7 @@ def unpack(path: object, directory: Path) -> Path:
 def content_but_id(directory: object) -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows of a board, without its id: a restored board has one of its own."""
     found = contents(directory)
-    return {**found, "board": [row[:-1] for row in found["board"]]}
+    return {**found, "board": [row[:2] + row[3:] for row in found["board"]]}
 
 
 def names(directory: Path) -> list[str]:

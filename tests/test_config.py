@@ -689,3 +689,17 @@ def test_warning_says_why_hooks_are_off(tmp_path: Path) -> None:
     assert config.hooks_warning(load_text(tmp_path, everything), {}) is None
     inside = {"ATB_DELIVERY": "1"}
     assert "commands that a hook runs" in (config.hooks_warning(load_text(tmp_path, everything), inside) or "")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.example/services/T0/B0/secret", "https://hooks.example/…"),
+        ("https://hook.example:8443?token=secret", "https://hook.example:8443/…"),
+        ("http://127.0.0.1:9/", "http://127.0.0.1:9/"),
+        ("http://127.0.0.1:9", "http://127.0.0.1:9"),
+    ],
+)
+def test_address_of_a_webhook_is_shown_without_what_may_be_a_secret(tmp_path: Path, url: str, shown: str) -> None:
+    found = load_text(tmp_path, f"[hooks]\nwebhook_url = '{url}'\n")
+    assert config.show(found)["values"]["hooks.webhook_url"]["value"] == shown

@@ -485,10 +485,10 @@ def test_board_that_is_locked_during_the_checks_is_busy(
     with closing(sqlite3.connect(life.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
-        def lock_first(tx: sqlite3.Connection) -> object:
+        def lock_first(tx: sqlite3.Connection, *arguments: object) -> object:
             tx.commit()  # ends the read transaction, if it has begun
             connection.execute("BEGIN EXCLUSIVE")
-            return original(tx)
+            return original(tx, *arguments)
 
         monkeypatch.setattr(copies, step, lock_first)
         with refused("busy"):

@@ -98,7 +98,7 @@ def test_trust_shows_what_would_run_and_makes_it_count_until_the_file_changes(te
     assert answer.data["file"] == str(work.directory / file)
     assert answer.data["hooks"]["command"] == ["/bin/sh", "-c", f"echo ran >> {proof}"]
     assert (answer.data["hooks"]["webhook_url"], answer.data["hooks"]["webhook_secret"]) == (
-        "https://hook.example",
+        "https://hook.example/…",
         config.HIDDEN,
     )
     assert answer.data["serve"] == {"host": "0.0.0.0", "port": 1, "allow_hosts": ["evil.example"]}

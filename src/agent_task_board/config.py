@@ -294,11 +294,20 @@ def own_file(environ: Mapping[str, str]) -> str:
 
 
 def show(config: Config) -> dict[str, Any]:
-    """Return ``{"file": path or None, "values": {key: {"value", "source"}}}``, without the secret."""
+    """Return ``{"file": path or None, "values": {key: {"value", "source"}}}``, without secrets."""
     values = {key: {"value": value, "source": source} for key, (value, source) in config.values.items()}
     if values["hooks.webhook_secret"]["value"] is not None:
         values["hooks.webhook_secret"]["value"] = HIDDEN
+    if values["hooks.webhook_url"]["value"]:
+        values["hooks.webhook_url"]["value"] = _shown_address(values["hooks.webhook_url"]["value"])
     return {"file": config.file, "values": values}
+
+
+def _shown_address(url: object) -> str:
+    """Return scheme and host of a webhook's address: path and query may be a secret, as those of chat services are."""
+    scheme, _, rest = str(url).partition("://")
+    host = rest.replace("?", "/").partition("/")[0]
+    return str(url) if rest.removesuffix("/") == host else f"{scheme}://{host}/…"
 
 
 def trusted_sections(config: Config) -> dict[str, dict[str, Any]]:
@@ -313,7 +322,7 @@ def trusted_sections(config: Config) -> dict[str, dict[str, Any]]:
         section, _, name = key.rpartition(".")
         shown = HIDDEN if name == "webhook_secret" and value else value
         if name == "webhook_url" and value:
-            shown = "/".join(str(value).split("/")[:3])
+            shown = _shown_address(value)
         found.setdefault(section or "settings", {})[name] = shown
     return found
 

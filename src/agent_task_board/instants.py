@@ -22,6 +22,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
+_STORED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _DAYS = ("today", "tomorrow")
@@ -42,6 +43,17 @@ def to_text(instant: int) -> str:
 def from_text(text: str) -> int:
     """Return the instant of a stored form."""
     return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
+
+
+def is_stored(text: str) -> bool:
+    """Say whether a text is an instant in its stored form."""
+    if not _STORED.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)  # the pattern also matches days that do not exist
+    except ValueError:
+        return False
+    return True
 
 
 def parse_instant(

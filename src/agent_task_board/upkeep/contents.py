@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from graphlib import CycleError, TopologicalSorter
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 
 from .. import instants
@@ -16,6 +16,7 @@ from ..board.stuck import WRONGLY_STUCK
 from ..errors import BoardError, Busy, no_board
 from ..storage import copies, schema
 from ..storage.db import SCHEMA_VERSION, Database, Error, refuse, until_unchanged
+from . import values
 from .finding import ERROR, NOTE, OK, WARNING, Checkup, finding
 
 TYPE_CHECKING = False
@@ -105,6 +106,7 @@ def _inside(checkup: Checkup, tx: Connection, version: int) -> Iterator[Finding]
     ]
     if _has_our_tables(tx, version):  # reading a view in place of a table might never end
         checks += [
+            ("values", _values, ()),
             ("events", _events, (version,)),
             ("dependencies", _dependencies, ()),
             ("clock", _clock, (checkup.now,)),
@@ -144,6 +146,12 @@ def _integrity(tx: Connection) -> Iterator[Finding]:
     found = copies.faults(tx, NAMED)
     if found:
         yield finding("integrity", ERROR, f"the file is damaged: {'; '.join(found)[:1_000]}", RESTORE)
+
+
+def _values(tx: Connection) -> Iterator[Finding]:
+    found = list(islice(values.faults(tx), NAMED))
+    if found:
+        yield finding("values", ERROR, "; ".join(found), RESTORE)
 
 
 def _foreign_keys(tx: Connection) -> Iterator[Finding]:
@@ -395,6 +403,7 @@ FINE = {
     "integrity": "SQLite finds the file undamaged",
     "foreign_keys": "every reference has a target",
     "schema": "tables, indexes and triggers are those that this program creates",
+    "values": "every value is one that the board can read",
     "events": "no event is missing",
     "dependencies": "there is no dependency cycle",
     "clock": "the clock is not behind the newest event",

@@ -18,6 +18,7 @@ from ..reach import limits_of_directory, reach_folder
 from ..storage import copies, schema
 from ..storage.db import APPLICATION_ID, FILE, SCHEMA_VERSION, Error
 from ..storage.workdir import PREFIX, sweep, workplace
+from . import values
 from .backup import FORMAT, METADATA
 from .disk import CHUNK, free_space, refusing, write_file
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from ..folder import Folder
 
 _METADATA_BYTES = 1 << 16
+_FREELY = 64 << 20
+"""Bytes to which any member may expand."""
+_MOST_TIMES = 200
+"""How many times larger than its compressed form a larger member may be: boards compress to a tenth or so."""
 _MALFORMED = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError),
     *(ValueError, OverflowError, LookupError),
@@ -151,6 +156,12 @@ def _members(packed: zipfile.ZipFile, source: str) -> list[zipfile.ZipInfo]:
     for member in members.values():
         if member.flag_bits & 0x1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise _invalid(source, f"{member.filename} is encrypted or has another compression")
+        if member.file_size > max(_FREELY, _MOST_TIMES * member.compress_size):
+            raise _invalid(
+                source,
+                f"{member.filename} expands too much: to {member.file_size:,} bytes "
+                f"(limit {_MOST_TIMES} times its {member.compress_size:,})",
+            )
     return [members[FILE], members[METADATA]]
 
 
@@ -221,6 +232,8 @@ def _check(file: str, about: dict[str, Any], source: str) -> None:
             copies.refuse_damaged(copy, source)
             if copies.broken_references(copy):
                 raise _invalid(source, "rows refer to rows that do not exist")
+            for fault in values.faults(copy):
+                raise _invalid(source, fault)
             found = (
                 version,
                 copy.execute("SELECT count(*) FROM task").fetchone()[0],
