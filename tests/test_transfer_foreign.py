@@ -304,6 +304,14 @@ def test_a_bad_issue_of_github_is_named(board: Board, bad: Any, field: str | Non
     assert (caught.value.details["place"], caught.value.details["field"]) == ("issues[1]", field)
 
 
+@pytest.mark.parametrize("host", ["https://api.github.com/repos", "https://ghe.example/api/v3/repos"])
+def test_the_address_of_the_rest_interface_names_the_same_issue(board: Board, host: str) -> None:
+    web = "https://github.com" if "api.github.com" in host else "https://ghe.example"
+    github(board, gh(7, url=f"{web}/example/board/issues/7"))
+    again = github(board, gh(7, url=f"{host}/example/board/issues/7"))
+    assert counts(again) == (0, 0, 1, 0)
+
+
 def test_another_document_is_no_list_of_issues(board: Board) -> None:
     for content in (b'{"items": []}', b'"x"', b""):
         with refused("invalid_input"):

@@ -110,6 +110,8 @@ def _copy(core: Core, caller: Actor, staging: Staging, merger: Merger, before_lo
 
     ``None``: the board has changed in what the check relied on, and nothing was copied.
     """
+    if staging.is_separate:
+        core.create()  # before the tables are moved: a connection may take few steps until its schema was compared
     staging.move_to(core.database.session(to_write=True).connection)
     if before_lock is not None and merger.rows > LARGE:
         before_lock(merger.rows, merger.seconds)
