@@ -235,7 +235,35 @@ def test_misspelt_argument_is_answered_with_the_one_that_was_meant(
 
 
 def test_argument_like_no_other_is_answered_with_all_of_them(call: Call) -> None:
-    assert call("get_task", zzz=1).line("hint") == "Known names: task_id, agent."
+    assert (
+        call("get_task", task_id="x", zzz=1).line("hint").startswith("Known names: task_id, agent. Example: get_task {")
+    )
+
+
+def test_all_that_is_wrong_is_named_at_once_with_a_call_that_would_pass(call: Call) -> None:
+    wrong = {
+        "priority": "high",
+        "tags": 5,
+        "due_at": "someday",
+        "max_attempts": 0,
+        "queue": "",
+        "lease": "soon",
+        "zzz": 1,
+    }
+    answer = call("create_task", **wrong)
+    for name in ("priority", "tags", "due_at", "max_attempts", "zzz", "lease", "title"):
+        assert f"{name}: " in answer.line("message"), name
+    example = json.loads(answer.line("hint").partition("Example: create_task ")[2].rstrip("."))
+    assert {"title", "priority", "tags", "due_at", "max_attempts"} <= set(example)
+    assert not call("create_task", **example).refused
+
+
+def test_list_of_one_is_taken_where_a_value_is_due(call: Call, board: Board) -> None:
+    made = call("create_task", title=["x"], priority=[3], needs_approval=[True], queue=["docs"], tags="ui").id
+    task = board.show(made)["task"]
+    assert (task["title"], task["priority"], task["needs_approval"], task["queue"]) == ("x", 3, True, "docs")
+    assert task["tags"] == ["ui"]
+    assert call("get_task", task_id=[made]).id == made
 
 
 @pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, needed in NEEDED.items() for name in needed])
@@ -374,7 +402,7 @@ def test_free_text_stays_what_it_is(call: Call, board: Board, text: str) -> None
     ],
 )
 def test_what_is_no_text_is_refused_where_text_is_due(call: Call, tool: str, name: str) -> None:
-    for value in (5, 1.5, True, 0, ["a"], [], {"a": 1}, {}):
+    for value in (5, 1.5, True, 0, ["a", "b"], [["a"]], [], {"a": 1}, {}):
         assert field_of(call(tool, **{**NEEDED[tool], name: value})) == name
 
 
@@ -399,7 +427,7 @@ def test_value_written_as_text_is_understood(
     ("name", "value"),
     [
         ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", " "), ("priority", True),
-        ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5]), ("priority", 1e300),
+        ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5, 6]), ("priority", 1e300),
         ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", " "),
         ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", " "),
         ("params", "text"), ("params", "[1]"), ("params", [1]), ("params", "{"), ("params", '{"a": NaN}'),

@@ -7,11 +7,14 @@ A list, a number, a boolean or an object may arrive as a string that contains it
 from __future__ import annotations
 
 import difflib
+import json
 import re
 
 from .. import inputs
 from ..board import fields
 from ..errors import InvalidInput
+from ..instants import parse_length
+from ..settings import WAIT_HIGH
 from .definitions import BOOLEAN, DURATION, INTEGER, LIST, OBJECT, TEXT
 
 TYPE_CHECKING = False
@@ -34,27 +37,77 @@ _OTHER_NAMES = {
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-def read(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+def read(tool: Tool, given: dict[str, Any], context: fields.Context) -> dict[str, Any]:
     """Return the arguments of a call by name; ``null`` means not given, and so does ``""`` for an optional one.
 
     Raises:
-        InvalidInput: an argument is unknown, missing, or of the wrong kind.
+        InvalidInput: arguments are unknown, missing or wrong. It names all of them, and has an example that would pass.
     """
-    for name in given:
+    found: dict[str, Any] = {}
+    faults: list[InvalidInput] = []
+    for name, value in given.items():
         if name not in tool.parameters:
-            raise _unknown(name, tool)
-    found = {
-        name: _KINDS[tool.parameters[name][0]](value, name)
-        for name, value in given.items()
-        if value is not None and (value != "" or name in tool.required)
-    }
+            faults.append(_unknown(name, tool))
+        elif value is not None and (value != "" or name in tool.required):
+            try:
+                found[name] = _KINDS[tool.parameters[name][0]](value, name)
+                _check(name, found[name], context)
+            except InvalidInput as fault:
+                faults.append(fault)
     for name in tool.required:
-        if name not in found:
+        if given.get(name) is None:
             hint = CONFIRM if name == "confirm" else f"{tool.name} requires: {', '.join(tool.required)}."
-            raise InvalidInput(f"{name}: is missing", hint=hint, field=name)
+            faults.append(InvalidInput(f"{name}: is missing", hint=hint, field=name))
     if found.get("confirm") is False:
-        raise InvalidInput("confirm: must be true", hint=CONFIRM, field="confirm")
+        faults.append(InvalidInput("confirm: must be true", hint=CONFIRM, field="confirm"))
+    if faults:
+        raise _all(faults, tool)
     return found
+
+
+def _check(name: str, value: Any, context: fields.Context) -> None:
+    """Check a value as the service will, so that all faults of a call can be named at once.
+
+    Raises:
+        InvalidInput: the service would refuse it.
+    """
+    if name in fields.FIELDS:
+        fields.FIELDS[name].check(value, context)
+    elif name in ("lease", "after", "retry_in"):
+        parse_length(value, field=name, high=WAIT_HIGH)
+
+
+def _all(faults: list[InvalidInput], tool: Tool) -> InvalidInput:
+    """Return one refusal of all that is wrong."""
+    first = faults[0]
+    if len(faults) == 1:
+        return InvalidInput(first.message, hint=f"{first.hint} {_example(faults, tool)}", **first.details)
+    hints = dict.fromkeys(fault.hint for fault in faults if fault.hint != InvalidInput.hint)
+    hint = " ".join([*hints, _example(faults, tool)])
+    return InvalidInput("; ".join(fault.message for fault in faults), hint=hint, **first.details)
+
+
+_SAMPLES = {TEXT: "text", DURATION: "15m", INTEGER: 1, BOOLEAN: True, LIST: ["text"], OBJECT: {"key": "value"}}
+_NAMED_SAMPLES = {
+    "task_id": "9F3K2A",
+    "task_ids": ["9F3K2A"],
+    "depends_on": ["9F3K2A"],
+    "drop_depends_on": ["9F3K2A"],
+    "due_at": "2027-01-31",
+    "not_before": "+2d",
+    "status": ["done"],
+    "token": "TOKEN",
+    "to": "bob",
+    "agent": "ada",
+    "assignee": "ada",
+}
+
+
+def _example(faults: list[InvalidInput], tool: Tool) -> str:
+    """Return a call with the required arguments and those that were wrong, as it would pass."""
+    names = [*tool.required, *(name for fault in faults if (name := fault.details.get("field")) in tool.parameters)]
+    values = {name: _NAMED_SAMPLES.get(name, _SAMPLES[tool.parameters[name][0]]) for name in dict.fromkeys(names)}
+    return f"Example: {tool.name} {json.dumps(values)}."
 
 
 def suggestion(name: str, known: list[str]) -> str:
@@ -72,14 +125,22 @@ def _unknown(name: str, tool: Tool) -> InvalidInput:
 
 
 def _text(value: Any, name: str) -> Any:
+    value = _only(value)
     return inputs.text(value, name, inputs.BODY)
 
 
 def _duration(value: Any, _: str) -> Any:
-    return value
+    return _only(value)
+
+
+def _only(value: Any) -> Any:
+    """Return the element of a list of one: models send it where one value is due."""
+    is_one = isinstance(value, list) and len(value) == 1 and not isinstance(value[0], (list, dict))
+    return value[0] if is_one else value
 
 
 def _integer(value: Any, _: str) -> Any:
+    value = _only(value)
     if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
         return int(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:  # some clients write 5 as 5.0
@@ -88,6 +149,7 @@ def _integer(value: Any, _: str) -> Any:
 
 
 def _boolean(value: Any, name: str) -> bool:
+    value = _only(value)
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower(), value)
     return inputs.boolean(value, name)

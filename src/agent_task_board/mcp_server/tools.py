@@ -103,7 +103,8 @@ class Tools:
                 f"{name}: this server is read-only", hint="A server started without --read-only has this tool."
             )
         self._board_existed = self._board_existed or self.board.exists()
-        found = arguments.read(tool, given)
+        context = fields.Context(self.board.settings, self.board.clock())
+        found = arguments.read(tool, given, context)
         if "agent" in found:
             found["agent"] = inputs.agent_name(found["agent"], "agent")
         text = _TOOLS[name](self, found)

@@ -352,7 +352,12 @@ class Server(ThreadingHTTPServer):
         if not self._streams.acquire(blocking=False):
             raise Busy(f"too many streams (limit {self.stream_limit})")
         try:
-            headers = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
+            # No proxy may hold events back, or compress them into blocks.
+            headers = [
+                ("Content-Type", "text/event-stream"),
+                ("Cache-Control", "no-store, no-transform"),
+                ("X-Accel-Buffering", "no"),
+            ]
             connection.send(Response(200, b"", headers, close=True), has_length=False)
             for message in stream.messages(self.api.board, after, self.stopping):
                 if connection.wire.is_disconnected() or not self.access.is_still_known(connection.caller):
