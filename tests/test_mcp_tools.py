@@ -427,7 +427,8 @@ def test_value_written_as_text_is_understood(
     ("name", "value"),
     [
         ("priority", "five"), ("priority", "5.5"), ("priority", 5.5), ("priority", " "), ("priority", True),
-        ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5, 6]), ("priority", 1e300),
+        ("priority", "1_000"), ("priority", "\u0665"), ("priority", "9" * 30), ("priority", [5, 6]),
+        ("priority", 1e300),
         ("max_attempts", "0"), ("needs_approval", "yes"), ("needs_approval", 1), ("needs_approval", " "),
         ("tags", 5), ("tags", {"a": 1}), ("tags", "[1]"), ("tags", [None]), ("tags", [["a"]]), ("tags", " "),
         ("params", "text"), ("params", "[1]"), ("params", [1]), ("params", "{"), ("params", '{"a": NaN}'),
