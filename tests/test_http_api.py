@@ -51,6 +51,7 @@ POST /api/tasks
 GET /api/tasks/{id}
 PATCH /api/tasks/{id}
 GET /api/tasks/{id}/events
+GET /api/tasks/{id}/why
 POST /api/claim
 POST /api/tasks/{id}/claim
 POST /api/tasks/{id}/resume
@@ -68,6 +69,7 @@ POST /api/tasks/{id}/cancel
 POST /api/tasks/{id}/comments
 GET /api/events
 GET /api/stream
+GET /api/why
 GET /api/agents
 GET /api/stats
 GET /api/schedules
@@ -431,7 +433,7 @@ def test_null_means_not_given_where_it_clears_nothing(api: Client) -> None:
     api.data("POST", f"/api/tasks/{id_}/heartbeat", {**nothing("heartbeat"), "token": token})
     token = api.data("POST", f"/api/tasks/{id_}/resume", {**nothing("resume"), "agent": "ada"})["lease"]["token"]
     api.data("POST", f"/api/tasks/{id_}/release", {**nothing("release"), "token": token})
-    token = api.data("POST", "/api/claim", {**nothing("api/claim"), "agent": "ada"})["lease"]["token"]
+    token = api.data("POST", "/api/claim", {**nothing("api/claim"), "agent": "bob"})["lease"]["token"]
     api.data("POST", f"/api/tasks/{id_}/fail", {**nothing("fail"), "token": token, "error": "x", "retry_in": 0})
     token = claim(api, id_)
     api.data("POST", f"/api/tasks/{id_}/complete", {**nothing("complete"), "token": token})
