@@ -413,3 +413,32 @@ CREATE TABLE awaited_dependency (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX awaited_dependency_task ON awaited_dependency (task_seq);
+
+-- Tasks whose latest texts are not in the full-text index yet: all of them where SQLite has no FTS5. A program that has
+-- it indexes what it changes in the same transaction, and some of the others; `atb tick` indexes the rest.
+CREATE TABLE unindexed (
+  task_seq INTEGER PRIMARY KEY REFERENCES task (seq)
+) STRICT;
+
+CREATE TRIGGER unindexed_on_insert AFTER INSERT ON task
+BEGIN
+  INSERT INTO unindexed (task_seq) VALUES (NEW.seq) ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER unindexed_on_update AFTER UPDATE OF title, tags, body, result, error ON task
+  WHEN OLD.title <> NEW.title OR OLD.tags <> NEW.tags OR OLD.body <> NEW.body
+    OR OLD.result IS NOT NEW.result OR OLD.error IS NOT NEW.error
+BEGIN
+  INSERT INTO unindexed (task_seq) VALUES (NEW.seq) ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER unindexed_on_comment AFTER INSERT ON event WHEN NEW.kind = 'commented'
+BEGIN
+  INSERT INTO unindexed (task_seq) VALUES (NEW.task_seq) ON CONFLICT DO NOTHING;
+END;
+
+-- Finds the comments of a task, however many other events there are.
+CREATE INDEX event_comment ON event (task_seq, seq) WHERE kind = 'commented';
+
+-- Where SQLite has FTS5: `docs/search.md`.
+CREATE VIRTUAL TABLE search USING fts5 (title, text, tokenize = 'ascii', columnsize = 0);

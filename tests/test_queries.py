@@ -179,19 +179,6 @@ def test_list_filters_by_what_is_derived_as_the_tasks_show_it(board: Board, cloc
     assert titles(board, overdue=True) == ["blocker"]
 
 
-def test_search_looks_into_id_title_and_body_and_takes_every_character_as_it_is(board: Board) -> None:
-    one = board.add("100% done_here", body="first\nline").task
-    board.add("100 percent", body="back\\slash")
-    board.add("doneXhere")
-    assert titles(board, search="100%") == ["100% done_here"]
-    assert titles(board, search="DONE_HERE") == ["100% done_here"]
-    assert titles(board, search="k\\s") == ["100 percent"]
-    assert titles(board, search="t\nl") == ["100% done_here"]
-    assert titles(board, search=one.id[-8:].lower()) == ["100% done_here"]
-    assert titles(board, search="'; DROP TABLE task; --") == []
-    assert len(titles(board, search="")) == 3
-
-
 def test_orders_of_a_list(board: Board, clock: Clock) -> None:
     for title, priority, due in (
         ("a", 0, None),
@@ -342,7 +329,7 @@ def test_limit_of_a_list_includes_its_bounds(board: Board, limit: int) -> None:
         ({"search": "a\x00"}, "search"),
         ({"search": "\ud800"}, "search"),
         ({"order": "random"}, "order"),
-        ({"order": None}, "order"),
+        ({"order": 1}, "order"),
         ({"after": "age~1"}, "after"),
         ({"after": "age~1~x"}, "after"),
         ({"after": "age~x~1"}, "after"),

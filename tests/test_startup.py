@@ -23,7 +23,7 @@ OURS = {
         for name in """
         backoff board board.claiming board.core board.expiry board.history board.predicates board.queries
         board.refusals board.rows cli cli.command cli.output cli.parsing cli.registry config errors identity inputs
-        instants model ownership places service settings storage storage.db storage.filesystem
+        instants model ownership places service settings storage storage.db storage.filesystem storage.fulltext
         storage.fingerprint storage.process
         storage.turnstile
         """.split()
@@ -78,6 +78,8 @@ def loaded_by(terminal: Terminal, command: str, floor: set[str]) -> set[str]:
 @pytest.mark.parametrize("command", ["claim", "heartbeat", "complete", "fail", "list"])
 def test_command_loads_only_what_it_needs(terminal: Terminal, floor: set[str], command: str) -> None:
     own = {"agent_task_board.cli.reads" if command == "list" else "agent_task_board.cli.leases"}
+    if command in ("complete", "fail"):  # what they store can be searched for
+        own |= {"agent_task_board.board.indexing", "agent_task_board.board.words"}
     loaded = loaded_by(terminal, command, floor)
     assert loaded & HEAVY == set()
     assert loaded - OURS - own - THEIRS == set()

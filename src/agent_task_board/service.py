@@ -580,8 +580,9 @@ class Board(Claiming, Queries):
         """Run time-based maintenance.
 
         It expires leases, promotes delayed tasks, creates the tasks of schedules that are due, archives old tasks if so
-        configured, and delivers pending hook notifications. It works in small transactions, and several ticks can run
-        at once. It creates a limited number of occurrences per schedule; ``catchup_pending`` says that more are due.
+        configured, delivers pending hook notifications, and adds to the full-text index what it lacks. It works in
+        small transactions, and several ticks can run at once. It creates a limited number of occurrences per schedule;
+        ``catchup_pending`` says that more are due.
         For each schedule that cannot continue, for each task whose last attempt expired while others wait for it, and
         for notifications that are given up, it appends a sentence to ``warnings``.
 
@@ -590,6 +591,7 @@ class Board(Claiming, Queries):
         """
         from .board.archive import archive_by_age
         from .board.expiry import expire_all
+        from .board.indexing import PER_TICK, catch_up
         from .hooks.delivery import deliver_due
         from .schedules.occurrences import run_due
 
@@ -598,6 +600,7 @@ class Board(Claiming, Queries):
         created, pending = run_due(self, said)
         archive_by_age(self)
         delivered = deliver_due(self, said)
+        catch_up(self, PER_TICK)
         return {"expired": expired, "created": created, "delivered": delivered, "catchup_pending": pending}
 
     def add_schedule(
@@ -762,7 +765,7 @@ class Board(Claiming, Queries):
         """
         from .transfer.importing import import_tasks
 
-        return import_tasks(
+        done = import_tasks(
             self,
             source,
             actor,
@@ -772,6 +775,11 @@ class Board(Claiming, Queries):
             before_lock=before_lock,
             read_schedule=_read_schedule,
         )
+        if not dry_run:
+            from .board.indexing import AFTER_IMPORT, catch_up
+
+            catch_up(self, AFTER_IMPORT)
+        return done
 
     def export(
         self,

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks import contention, growth, history, http, mcp, page, startup
+from tests.benchmarks import contention, growth, history, http, mcp, page, search, startup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Path, bool], list[str]]] = {
         place, 20 if quick else 300, **({"large": 2_000, "huge": 5_000} if quick else {})
     ),
     "history": lambda place, quick: history.measure(place, 3 if quick else 100, history=2_000 if quick else 1_000_000),
+    "search": lambda place, quick: search.measure(place, 3 if quick else 30, tasks=2_000 if quick else 100_000),
     "http": lambda place, quick: http.measure(place, 3 if quick else 40, tasks=500 if quick else 10_000),
     "mcp": lambda place, quick: mcp.measure(place, 20 if quick else 400),
     "page": lambda place, quick: page.measure(place, 2 if quick else 15, tasks=500 if quick else 10_000),

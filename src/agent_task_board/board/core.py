@@ -34,6 +34,10 @@ REQUESTS_PRUNED = 200
 
 _UNSETTLED = frozenset((FAILED, CANCELLED))
 """The statuses that decide whether the tasks that wait for one are stuck."""
+_WITHOUT_TEXT = frozenset(
+    ("claimed", "resumed", "started", "progressed", "released", "handed_off", "reassigned", "archived", "unarchived")
+)
+"""Kinds of events whose changes leave what a search reads as it is."""
 _CROCKFORD = frozenset("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 """The letters of a ULID."""
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -190,7 +194,9 @@ class Transaction:
     ``by`` is the actor of a write. ``warnings`` are sentences about what its changes did to other tasks.
     """
 
-    __slots__ = ("_core", "_inner", "by", "connection", "execute", "executemany", "instant", "now", "warnings")
+    __slots__ = (
+        *("_core", "_inner", "_texts", "by", "connection", "execute", "executemany", "instant", "now", "warnings"),
+    )
 
     by: Actor
 
@@ -200,6 +206,7 @@ class Transaction:
         self._core = core
         self._inner = core.database.write() if to_write else core.database.read(stop)
         self.warnings: list[str] = []
+        self._texts: set[int] = set()
         if by is not None:
             self.by = by
 
@@ -220,6 +227,14 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._texts and error is None:
+            try:
+                from .indexing import index_changed
+
+                index_changed(self.connection, self._texts)
+            except BaseException as failure:
+                self._inner.__exit__(type(failure), failure, failure.__traceback__)
+                raise
         self._inner.__exit__(kind, error, trace)
 
     # Tasks
@@ -398,6 +413,8 @@ class Transaction:
             (task["seq"], kind, by.name, by.kind, self.now, text),
         )
         seq = cursor.lastrowid or 0
+        if kind not in _WITHOUT_TEXT:
+            self._texts.add(task["seq"])
         if self._core.settings.hooks is not None:
             self._enqueue_hooks(seq, _notifications(task, kind, data))
         return seq

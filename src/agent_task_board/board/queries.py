@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..model import Attempt, EventPage, Link, Task, TaskDetails
     from ..storage.db import Cursor, Row
     from .core import Transaction
+    from .searching import Search
 
     class Room(Protocol):
         """What one page may hold."""
@@ -65,6 +66,8 @@ _ORDERS = {
     ),
 }
 _ORDERS["newest"] = ("seq", "seq DESC", "seq < :seq")
+RELEVANCE = "relevance"
+"""The order of a search that names none: all words in title or id, some of them there, none; then oldest first."""
 ORDERS = (WORK, *_ORDERS)
 """The orders of a list: the work that is left first; oldest first, largest priority first, latest change first,
 earliest deadline first, newest first."""
@@ -135,26 +138,36 @@ class TaskPage:
     """Some tasks of a list, and the cursor of the next page (``None`` on the last page).
 
     ``more`` is how many tasks follow, ``hidden`` how many finished ones were left out. Where counting takes long, it
-    ends at ``COUNTED + 1``.
+    ends at ``COUNTED + 1``. The page of a search has for each task a snippet: by id, the part of a text that matches.
+    ``said`` are warnings about what was asked.
     """
 
-    __slots__ = ("hidden", "more", "next", "tasks")
+    __slots__ = ("hidden", "more", "next", "said", "snippets", "tasks")
 
     def __init__(self, tasks: list[Task], following: str | None, *, more: int = 0, hidden: int = 0) -> None:
         self.tasks = tasks
         self.next = following
         self.more = more
         self.hidden = hidden
+        self.snippets: dict[str, str] | None = None
+        self.said: list[str] = []
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return the tasks as JSON, those of a search with ``snippet``."""
+        found = [task.to_dict() for task in self.tasks]
+        for task in found if self.snippets is not None else ():
+            task["snippet"] = (self.snippets or {}).get(task["id"], "")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``{"tasks", "next"}``."""
-        return {"tasks": [task.to_dict() for task in self.tasks], "next": self.next}
+        return {"tasks": self.entries(), "next": self.next}
 
     def warnings(self, how: str = NEXT_AS_AFTER) -> list[str]:
-        """Return a sentence if more tasks follow; ``how`` ends it, and says how to get them."""
+        """Return ``said``, and a sentence if more tasks follow; ``how`` ends it, and says how to get them."""
         if self.next is None:
-            return []
-        return [f"{tasks_in_words(self.more)} {'follows' if self.more == 1 else 'follow'}{how}"]
+            return self.said
+        return [*self.said, f"{tasks_in_words(self.more)} {'follows' if self.more == 1 else 'follow'}{how}"]
 
 
 def tasks_in_words(number: int, kind: str = "more") -> str:
@@ -201,7 +214,7 @@ class Queries(Core):
         overdue: bool = False,
         search: str | None = None,
         archived: bool = False,
-        order: str = WORK,
+        order: str | None = None,
         limit: int = 100,
         after: str | None = None,
         full: bool = False,
@@ -213,8 +226,13 @@ class Queries(Core):
         """Return the tasks that meet every given condition, at most ``limit`` after the cursor ``after``.
 
         ``status`` entries may name several, separated by commas. ``assignee`` may be ``none``; ``me``, there and in
-        ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``; ``search`` searches id, title and
-        body and ignores the case of ASCII letters. ``search`` finds archived tasks, too; ``archived`` finds only them.
+        ``claimed_by``, is ``agent``, else the caller. A task must have all ``tags``.
+
+        ``search`` finds tasks with all its words, in any order, in title, body, tags, result, error, comments or id; a
+        ``"phrase"`` counts as one word, the last word may be unfinished, and an id is found by its first or last
+        characters. Upper and lower case are equal (``docs/search.md``). It finds archived tasks, too; ``archived``
+        finds only them. The default ``order`` is ``relevance`` with ``search``, else ``work``.
+
         ``hide_finished`` leaves out finished tasks, unless ``status``, ``archived`` or ``search`` asks for them, and
         counts them. Without ``full``, body, params, result and error are left out. ``room`` ends the page early, and
         ``stop`` is asked while SQLite works.
@@ -223,7 +241,11 @@ class Queries(Core):
             Busy: ``stop`` said so.
         """
         inputs.integer(limit, "limit", 1, LIST_LIMIT)
-        inputs.one_of(order, "order", ORDERS)
+        search = search and inputs.text(search, "search", SEARCH)
+        if order is None:
+            order = RELEVANCE if search else WORK
+        else:
+            inputs.one_of(order, "order", ORDERS)
         found = _Filter()
         names = _statuses(status)
         hides = hide_finished and not (names or archived or search)
@@ -245,8 +267,6 @@ class Queries(Core):
         for name, wanted in (("ready", ready), ("blocked", blocked), ("stuck", stuck), ("overdue", overdue)):
             if wanted:
                 found.add(DERIVED[name])
-        if search:
-            _add_search(found, search)
         start = _read_cursor(after, order) if after else None
         with self.read(stop) as tx:
             if assignee is not None:
@@ -256,6 +276,15 @@ class Queries(Core):
                 name = inputs.agent_name(self.named(claimed_by, None, agent), "claimed_by", old=True)
                 found.add("claimed_by = :claimed_by", claimed_by=tx.canonical_name(name))
             found.values["now"] = tx.now
+            if search:
+                from .searching import Search
+
+                hits = Search(tx, search, stop)
+                if order == RELEVANCE:
+                    page = _relevant_page(tx, found, hits, kept, limit, start, room or _Characters(), full=full)
+                    return _with_snippets(page, hits)
+                matching, values = hits.hits()
+                found.add(f"task.seq IN ({matching.replace(':seq', '0')})", **values)
             bands = range(_FINISHED) if hides or only_unfinished else range(len(_BANDS))
             if archived:  # only what is finished is archived
                 bands = range(0) if only_unfinished else range(_FINISHED, len(_BANDS))
@@ -271,7 +300,7 @@ class Queries(Core):
                 ).fetchone()[0]
             elif hides:
                 page.hidden = _count(tx, found, [f"finished_at IS NOT NULL AND {kept}"])
-            return page
+            return _with_snippets(page, hits) if search else page
 
     def show(self, task: str, *, output: bool = False) -> TaskDetails:
         """Return a task with its attempts, its dependencies in both directions and its comments.
@@ -555,12 +584,67 @@ def _read_tasks(tx: Transaction, rows: Sequence[Row], *, full: bool) -> list[Tas
     return [to_task(dict(zip(columns, row, strict=True)), tx.now) for row in rows]
 
 
-def _add_search(found: _Filter, search: str) -> None:
-    text = inputs.text(search, "search", SEARCH)
-    # No text has a NUL, so nothing is found across two of them.
-    found.add(
-        "has_text(CAST(title || char(0) || body || char(0) || id AS BLOB), :search)", search=text.encode().lower()
-    )
+def _relevant_page(
+    tx: Transaction,
+    found: _Filter,
+    hits: Search,
+    kept: str,
+    limit: int,
+    start: tuple[Any, int] | None,
+    room: Room,
+    *,
+    full: bool,
+) -> TaskPage:
+    """Return a page of a search in the order ``relevance``: level after level, until it is full."""
+    first, after = (0, 0) if start is None else start
+    where = f"{kept} AND {found.sql}"
+    rows: list[Row] = []
+    more = 0
+    following = None
+    for level in hits.levels:
+        if level < first:
+            continue
+        matching, values = hits.hits(level)
+        values |= {**found.values, "seq": after if level == first else 0}
+        if following is not None:
+            more += _count_hits(tx, matching, where, values, COUNTED + 1 - more) if more <= COUNTED else 0
+            continue
+        left = limit - len(rows)
+        chosen, has_more = _page(
+            tx.execute(
+                f"""
+                SELECT {COLUMNS if full else LEAN_COLUMNS}, {level} AS key
+                  FROM ({matching}) AS hit CROSS JOIN task USING (seq)
+                 WHERE {where}
+                 ORDER BY hit.seq
+                 LIMIT :limit
+                """,
+                {**values, "limit": left + 1},
+            ),
+            left,
+            room,
+        )
+        rows += chosen
+        if has_more:
+            last = chosen[-1]["seq"] if chosen else values["seq"]
+            following = f"{RELEVANCE}~{level}~{last}"
+            more += _count_hits(tx, matching, where, {**values, "seq": last}, COUNTED + 1)
+    return TaskPage(_read_tasks(tx, rows, full=full), following, more=more)
+
+
+def _count_hits(tx: Transaction, matching: str, where: str, values: dict[str, Any], room: int) -> int:
+    """Count tasks that a search finds and that meet a filter; at most ``room``."""
+    join = "" if where == "1 AND 1" else f"CROSS JOIN task USING (seq) WHERE {where}"
+    number: int = tx.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM ({matching}) {join} LIMIT :room)", {**values, "room": room}
+    ).fetchone()[0]
+    return number
+
+
+def _with_snippets(page: TaskPage, hits: Search) -> TaskPage:
+    page.snippets = hits.snippets(task.id for task in page.tasks)
+    page.said = hits.warnings
+    return page
 
 
 def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
@@ -572,7 +656,9 @@ def _read_cursor(cursor: str, order: str) -> tuple[Any, int]:
             raise ValueError
         if order == WORK:
             return _band_key(key), inputs.integer(inputs.whole_number(seq, "after"), "after", 0, 2**62)
-        number = inputs.integer(inputs.whole_number(seq, "after"), "after", 1, 2**62)
+        number = inputs.integer(inputs.whole_number(seq, "after"), "after", 0, 2**62)
+        if order == RELEVANCE:
+            return inputs.integer(inputs.whole_number(key, "after"), "after", 0, 3), number
         if order in ("age", "newest", "priority"):
             return inputs.whole_number(key, "after"), number
         return instants.to_text(instants.from_text(key)), number

@@ -103,7 +103,18 @@ def _tasks(data: dict[str, Any]) -> list[str]:
     ]
     heads = ("ID", "STATUS", "STATE", "PRIO", "QUEUE", "AGENT", "LEASE", "ATTEMPTS", "TITLE")
     spare = ("ATTEMPTS", "QUEUE", "PRIO", "LEASE", "AGENT", "STATE")
-    return [*table(heads, rows, status="STATUS", spare=spare), *_more(data)]
+    head, *lines = table(heads, rows, status="STATUS", spare=spare)
+    return [head, *_with_snippets(lines, data["tasks"]), *_more(data)]
+
+
+def _with_snippets(lines: list[str], tasks: list[dict[str, Any]]) -> list[str]:
+    """Return the lines of tasks, each of a search followed by the part of a text that matches, after a bar."""
+    found = []
+    for line, task in zip(lines, tasks, strict=True):
+        found.append(line)
+        if task.get("snippet", task["title"]) != task["title"]:
+            found.append(f"        | {one_line(task['snippet'])}")
+    return found
 
 
 def _needs(data: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import inputs
-from ..board.queries import EVENT_LIMIT, NEXT_AS_AFTER, ORDERS, WORK, events_follow
+from ..board.queries import EVENT_LIMIT, NEXT_AS_AFTER, ORDERS, events_follow
 from ..errors import InvalidInput
 from ..model import FRAMING
 from .command import Call, Command, Reply
@@ -36,10 +36,12 @@ def _list_arguments(parser: Parser) -> None:
     parser.flag("--overdue", "only unfinished tasks past their deadline")
     parser.flag("--all", "include finished tasks, which tables and compact text leave out without --status")
     parser.flag("--archived", "only archived tasks, which are otherwise left out")
-    parser.option("--search", "TEXT", "only tasks with this text in the id, title or body, including archived tasks")
+    parser.option("--search", "TEXT", 'only tasks with all these words (or a "phrase") in any text, archived ones too')
     parser.whole("--limit", "the maximum number of tasks, 1 to 100000 (default: 100)")
     parser.option("--after", "CURSOR", "continue the list: the previous page's `next`")
-    parser.option("--order", "ORDER", f"the order: {', '.join(ORDERS)} (default: work, what to claim next first)")
+    parser.option(
+        "--order", "ORDER", f"the order: {', '.join(ORDERS)} (default: work; with --search: best match first)"
+    )
     parser.add_argument("--tail", type=whole_number, nargs="?", const=100, metavar="N", help="the N newest (100)")
     parser.option("--fields", "NAMES", "only these keys or columns, separated by commas: id,status,title")
     parser.flag("--full", "include body, params, result and error")
@@ -134,7 +136,7 @@ def _page(call: Call, limit: int, names: Sequence[str] | None = None) -> TaskPag
         from ..model import LONG_KEYS
 
         full = full or not set(LONG_KEYS).isdisjoint(names)
-    order = args.order or (WORK if args.tail is None else "newest")
+    order = args.order or (None if args.tail is None else "newest")
     return call.board.list_tasks(
         status=args.status,
         queue=args.queue,

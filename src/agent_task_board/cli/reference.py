@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from .. import errors
-from ..storage import db, schema
+from ..storage import db, fulltext, schema
 from . import find, output, parsing
 from .registry import ALIASES, GROUPS
 
@@ -165,6 +165,7 @@ def schema_page() -> str:
             found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
             statements = [above.get(name, "") + sql + ";" for name, sql in found.fetchall()]
         database.close()
+    statements.append(f"-- Where SQLite has FTS5: `docs/search.md`.\n{fulltext.CREATE};")
     head = f"-- Schema {db.SCHEMA_VERSION} of tasks.db. {GENERATED}"
     return "\n\n".join([head, *statements]) + "\n"
 

@@ -233,7 +233,7 @@ _ALL = (
             "assignee": (TEXT, "Agent or none; default all"),
             "tags": (LIST, "Must have all; default any"),
             "ready": (BOOLEAN, "Only ready ones; default false"),
-            "search": (TEXT, "In id, title, body; default none"),
+            "search": (TEXT, "Words, in any text or id; default none"),
             "limit": (INTEGER, f"Tasks; default {PAGE}"),
             "after": (TEXT, "Cursor; default start"),
         },

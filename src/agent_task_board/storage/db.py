@@ -22,6 +22,7 @@ from time import monotonic, sleep
 from time import time as now
 
 from ..errors import Busy, Unusable, no_board
+from . import fulltext
 from .fingerprint import KNOWN, fingerprint
 from .process import AFTER_FORK, OpenFile, process, refuse_missing_log, stat_or_none
 from .turnstile import Turnstile
@@ -590,6 +591,8 @@ class Session:
             self.database.before_migration()
         if version < SCHEMA_VERSION:
             self.database.migration_notes += migrate(self.connection, version)
+            if not self.is_absent:
+                fulltext.create(self.connection)
             self.database.created |= version == 0
 
     def check_identity(self) -> int:
@@ -839,6 +842,11 @@ def refuse(error: sqlite3.Error, path: str) -> NoReturn:
         raise error
     what, hint = known
     raise Unusable(f"{path}: {what}", hint=hint, sqlite=str(error)) from error
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Say whether an error means that the file, or the full-text index in it, is damaged."""
+    return _primary(error) == sqlite3.SQLITE_CORRUPT
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -21,6 +21,7 @@ except ImportError:  # a Python built without its own hashes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from sqlite3 import Connection
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM main.sqlite_master"
@@ -29,8 +30,9 @@ SCHEMA = "SELECT type, name, tbl_name, sql FROM main.sqlite_master"
 # generated: begin
 KNOWN: frozenset[str] = frozenset(
     (
+        "00663cbbc06efeddf97eba9b34f59a6696a4e277e9071ee7ce23ea26bcae11d8",
         "4c7c1028db49ab29f6519911d33895947aa2eb292d96c42b39f1e20f74dc1699",
-        "ed9ec2bcd5f3a4fde2013fcc419552eeee73b78e959f50a3534c1f55933cfee0",
+        "800d7dc44b355f5eb706609ef27523dd92620b05838ab605fa42da286d604137",
         "f79ba7f12abf3115ef74ad41ce7292c1424521e9691718044f4e2bc4e67937dc",
     )
 )
@@ -44,6 +46,11 @@ def digest(text: str) -> str:
 
 
 def fingerprint(connection: Connection, version: int) -> str:
+    """Return the digest of the schema of a file and its version."""
+    return of_rows(connection.execute(SCHEMA), version)
+
+
+def of_rows(rows: Iterable[Iterable[object]], version: int) -> str:
     """Return the digest of a schema and its version, whatever the order of its parts: VACUUM changes the order."""
-    parts = sorted([repr(tuple(row)) for row in connection.execute(SCHEMA)])
+    parts = sorted([repr(tuple(row)) for row in rows])
     return digest("\n".join([str(version), *parts]))

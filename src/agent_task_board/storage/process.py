@@ -148,14 +148,6 @@ class LogFiles:
         return log is not None and log.st_size > 0 and (log.st_dev, log.st_ino) != self.ids[0]
 
 
-def has_text(content: bytes, lower: bytes) -> bool:
-    """Say whether a text has another one in it, whose ASCII letters are in lower case; it may have them in any case.
-
-    The time grows like the sum of the lengths, whatever the texts hold; that of LIKE grows like their product.
-    """
-    return lower in content.lower()
-
-
 class OpenFile:
     """A connection and the file that it has open.
 
@@ -186,7 +178,6 @@ class OpenFile:
             )
             process.open_files.add(self)
             self.connection.create_function("same_secret", 2, self._same_secret)
-            self.connection.create_function("has_text", 2, has_text, deterministic=True)
         self.connection.row_factory = sqlite3.Row
 
     def use_log(self, path: str) -> LogFiles:

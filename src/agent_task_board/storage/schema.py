@@ -8,18 +8,23 @@ from itertools import combinations
 
 from ..errors import Unusable
 from . import fingerprint as fingerprints
-from .db import SCHEMA_VERSION, Connection, migrate, open_scratch, split_statements
+from . import fulltext
+from .db import SCHEMA_VERSION, Connection, migrate, open_scratch
 from .fingerprint import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 Fault = tuple[str, str, str]
 
-OPTIONS: dict[str, tuple[int, str]] = {}
-"""Parts that a board may or may not have, by name: the first schema version that can have it, and its SQL.
+OPTIONS: dict[str, tuple[int, Sequence[tuple[str, str, str, str]]]] = {
+    "search": (fulltext.SINCE, fulltext.SCHEMA),
+}
+"""Parts that a board may or may not have, by name: the first schema version that can have it, and what it adds.
+
+An addition is type, name, table and SQL: a SQLite without FTS5 cannot create the tables, and has to compare them.
 
 What is added here is accepted by ``faults``, and its fingerprints are generated.
 """
@@ -50,8 +55,8 @@ def faults(connection: Connection, version: int) -> list[Fault]:
     """
     found = [tuple(row) for row in connection.execute(SCHEMA)]
     compared = []
-    for fresh in variants(version):
-        expected = {(row[0], row[1]): (row[2], row[3]) for row in fresh.execute(SCHEMA)}
+    for variant in variants(version):
+        expected = {(type_, name): (table, sql) for type_, name, table, sql in variant}
         compared.append(_compare(found, expected))
     return min(compared, key=len)
 
@@ -71,23 +76,21 @@ def _compare(found: list[tuple[Any, ...]], expected: dict[tuple[str, str], tuple
     return sorted([(MISSING, *key) for key in expected.keys() - seen] + faults)
 
 
-def variants(version: int) -> Iterator[Connection]:
-    """Yield an empty board of a schema version for every choice of options that it can have."""
-    possible = [script for since, script in OPTIONS.values() if since <= version]
+def variants(version: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of an empty board of a schema version, for every choice of options that it can have."""
+    with closing(open_scratch()) as fresh:
+        migrate(fresh, 0, version)
+        rows = [tuple(row) for row in fresh.execute(SCHEMA)]
+    possible = [added for since, added in OPTIONS.values() if since <= version]
     for count in range(len(possible) + 1):
         for chosen in combinations(possible, count):
-            with closing(open_scratch()) as fresh:
-                migrate(fresh, 0, version)
-                for script in chosen:
-                    for statement in split_statements(script):
-                        fresh.execute(statement)
-                yield fresh
+            yield [*rows, *(row for added in chosen for row in added)]
 
 
 def known() -> list[str]:
     """Return the fingerprints of every version and variant, as ``fingerprint.KNOWN`` has to hold them."""
     versions = range(1, SCHEMA_VERSION + 1)
-    return sorted({fingerprints.fingerprint(fresh, version) for version in versions for fresh in variants(version)})
+    return sorted({fingerprints.of_rows(rows, version) for version in versions for rows in variants(version)})
 
 
 def write_known() -> str:

@@ -108,6 +108,8 @@ def line(task: Mapping[str, Any], name: str) -> str:
         parts.append(f"attempt={task['attempts']}/{task['max_attempts']}")
     if task["needs_approval"]:
         parts.append("approval")
+    if task.get("snippet", task["title"]) != task["title"]:
+        parts.append(f"match={quoted(task['snippet'])}")
     return " ".join(parts)
 
 
@@ -171,13 +173,15 @@ def task_list(
 
     def page(count: int) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
         found = pages(count)
+        said[:] = [*warnings, *found.said]
         tail = [f"+ more count={found.more} after={word(found.next)}"] if found.next else []
         if found.hidden:
             tail.append(f"+ finished count={found.hidden}")
-        return [task.to_dict() for task in found.tasks], tail
+        return found.entries(), tail
 
+    said: list[str] = []
     inputs.integer(limit, "limit", 1, LIST_LIMIT)
-    return _tasks("list", page, limit, attention, budget(tokens), warnings)
+    return _tasks("list", page, limit, attention, budget(tokens), said)
 
 
 def reasons(head: Sequence[str], found: Sequence[Mapping[str, Any]], *, warnings: Sequence[str] = ()) -> str:

@@ -8,13 +8,14 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from .. import instants
+from ..board import indexing
 from ..board.core import is_board_id
 from ..board.history import difference, fold
 from ..board.refusals import cycle
 from ..board.rows import COLUMNS, NAMES
 from ..board.stuck import WRONGLY_STUCK
 from ..errors import BoardError, Busy, no_board
-from ..storage import copies, schema
+from ..storage import copies, fulltext, schema
 from ..storage.db import SCHEMA_VERSION, Database, Error, refuse, until_unchanged
 from . import values
 from .finding import ERROR, NOTE, OK, WARNING, Checkup, finding
@@ -115,6 +116,7 @@ def _inside(checkup: Checkup, tx: Connection, version: int) -> Iterator[Finding]
             checks += [("folds", _folds, ()), ("attempts", _attempts, ()), ("counters", _counters, ())]
             checks += [
                 ("stuck", _stuck, ()),
+                ("search", _search, ()),
                 ("schedules", _schedules, (checkup,)),
                 ("outbox", _outbox, (checkup.now,)),
             ]
@@ -352,6 +354,22 @@ def _stuck(tx: Connection) -> Iterator[Finding]:
         yield finding("stuck", WARNING, text + which, remedy)
 
 
+def _search(tx: Connection) -> Iterator[Finding]:
+    """Compare the full-text index with the texts of every task that it should have."""
+    behind = tx.execute("SELECT count(*) FROM unindexed").fetchone()[0]
+    if not fulltext.is_available(tx):
+        text = "this SQLite has no FTS5: a search reads the texts of every task"
+        yield finding("search", NOTE, text, "On a large board, use a Python whose SQLite has FTS5.")
+        return
+    if not fulltext.exists(tx) or behind > indexing.PER_TICK:
+        text = f"{behind:,} tasks are not in the full-text index yet: a search reads their texts"
+        yield finding("search", NOTE, text, "Run `atb tick` every minute from cron.")
+    if fulltext.exists(tx) and (ids := indexing.wrong(tx, NAMED + 1)):
+        which = ", ".join(ids[:NAMED]) + (", and more" if len(ids) > NAMED else "")
+        text = f"the full-text index differs from the texts of tasks: {which}"
+        yield finding("search", ERROR, text, "`atb doctor --fix search`", "search")
+
+
 def _clock(tx: Connection, now: int) -> Iterator[Finding]:
     newest = tx.execute("SELECT max(at) FROM event").fetchone()[0]
     ahead = 0 if newest is None else instants.from_text(newest) - now
@@ -411,6 +429,7 @@ FINE = {
     "attempts": "no two leases of a task overlap",
     "counters": "every stored count is right",
     "stuck": "no task waits for a failed or cancelled one",
+    "search": "the full-text index has the texts of every task",
     "schedules": "every schedule can create its next task",
     "outbox": "no hook delivery is stuck",
 }

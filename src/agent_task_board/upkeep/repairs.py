@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from ..board import stuck
+from ..board import indexing, stuck
 from ..board.core import is_board_id
 from ..errors import Unusable
 from ..folder import Folder, LeadsOut
@@ -111,9 +111,16 @@ def _restrict(path: str, within: str) -> list[str]:
     return [f"removed the access of other users to {path}"]
 
 
+def _fix_search(checkup: Checkup) -> list[str]:
+    with checkup.core.database.write() as tx:
+        indexing.rebuild(tx)
+    return [f"created the full-text index again: {indexing.catch_up(checkup.core):,} tasks"]
+
+
 FIXES: dict[str, Callable[[Checkup], list[str]]] = {
     "counters": _fix_counters,
     "leftovers": _fix_leftovers,
     "permissions": _fix_permissions,
+    "search": _fix_search,
 }
 """The repairs by name; each returns sentences that say what it did."""

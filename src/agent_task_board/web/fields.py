@@ -130,10 +130,13 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "stuck": (_FLAG, "waits for a failed or cancelled task, directly or through others"),
     "overdue": (_FLAG, "is unfinished and past its deadline"),
     "archived": (_FLAG, "is archived; without it, archived tasks appear only with `search`"),
-    "search": (_text(SEARCH, minLength=1), "has this text in its id, title or body"),
+    "search": (
+        _text(SEARCH, minLength=1),
+        'has all these words (or a `"phrase"`) in its texts or its id; each task then has a `snippet`',
+    ),
     "order": (
         {"enum": list(ORDERS)},
-        "sort order; default `work`: unfinished tasks first, those to claim next at the top",
+        "sort order; default `work`: unfinished tasks first, those to claim next at the top; with `search`: best first",
     ),
     "all": (_FLAG, "with `Accept: text/plain`: include finished tasks, which it otherwise leaves out and counts"),
     "full": (_FLAG, "include `body`, `params`, `result` and `error`"),

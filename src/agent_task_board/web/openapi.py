@@ -169,7 +169,7 @@ _DATA: dict[str, dict[str, Any]] = {
     "next": {"anyOf": [_GRANT, {"type": "null"}]},
     "changed": _object({"task": _ref("Task")}, {"lease": _ref("Lease"), **_NOTES, **_REPLAYED}),
     "event": _object({"event": _ref("Event")}),
-    "tasks": _object({"tasks": _list_of(_ref("Task")), "next": _TEXT_OR_NULL}),
+    "tasks": _object({"tasks": _list_of(_ref("Listed")), "next": _TEXT_OR_NULL}),
     "details": _object(
         {
             "task": _ref("Task"),
@@ -237,10 +237,11 @@ def _schemas() -> dict[str, Any]:
         "max_runtime": {"type": ["integer", "null"]},
     }
     left_out = ("body", "params", "result", "error")
+    shown = {key: schema for key, schema in task.items() if key not in left_out}
+    rest = {key: task[key] for key in left_out}
     return {
-        "Task": _object(
-            {key: schema for key, schema in task.items() if key not in left_out}, {key: task[key] for key in left_out}
-        ),
+        "Task": _object(shown, rest),
+        "Listed": _object(shown, {**rest, "snippet": _TEXT}),
         "Lease": _object({"token": _TEXT, "fence": _COUNT, "expires_at": _INSTANT}),
         "Link": _object({"id": _TEXT, "title": _TEXT, "status": {"enum": list(STATUSES)}}),
         "Returned": _object({"by": _TEXT, "at": _INSTANT, "note": _TEXT_OR_NULL}, _IMPORTED),

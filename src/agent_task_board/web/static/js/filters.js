@@ -2,6 +2,7 @@
 
 import { fill, h, icon } from "./dom.js";
 import { FILTERS, router } from "./router.js";
+import { search } from "./search.js";
 import { store } from "./store.js";
 
 const TYPING_PAUSE = 80;
@@ -17,25 +18,29 @@ export function isFiltered(state = router.state) {
 export function predicate(state = router.state) {
   const { queue, tag, overdue } = state;
   const agent = state.agent.toLowerCase();
-  const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = folded(state.q).split(/[\s"]+/).filter(Boolean);
   return (task) =>
     (!queue || task.queue === queue) &&
     (!tag || task.tags.includes(tag)) &&
     (!overdue || task.overdue) &&
     (!agent || belongsTo(task, agent)) &&
-    (!words.length || contains(task, words));
+    (!state.q || (search.has(state.q, task.id) ?? contains(task, words)));
+}
+
+/** Like the server, upper and lower case and all spellings of a letter are equal. */
+function folded(text) {
+  return text.normalize("NFD").toLowerCase().replaceAll("ς", "σ").normalize("NFC");
 }
 
 function belongsTo(task, agent) {
   return task.claimed_by?.toLowerCase() === agent || task.assignee?.toLowerCase() === agent;
 }
 
-/** Whether every word occurs in the title, id, queue, tags, agents, dedupe key or error. */
+/** Whether every word occurs in the title, id, tags or error: what the page has before the server answers, or offline. */
 function contains(task, words) {
   let text = searchTexts.get(task);
   if (text === undefined) {
-    const parts = [task.title, task.id, task.queue, task.claimed_by, task.assignee, task.dedupe_key, task.error, ...task.tags];
-    text = parts.filter(Boolean).join("\n").toLowerCase();
+    text = folded([task.title, task.id, task.error, ...task.tags].filter(Boolean).join("\n"));
     searchTexts.set(task, text);
   }
   return words.every((word) => text.includes(word));
@@ -50,6 +55,7 @@ export class Filters extends HTMLElement {
   #overdue = h("button", { class: "button filter-toggle", type: "button" }, icon("deadline"), "Overdue");
   #clear = h("button", { class: "button button-quiet", type: "button" }, "Clear filters");
   #count = h("p", { class: "filter-count", role: "status" });
+  #elsewhere = h("details", { class: "filter-elsewhere", hidden: true }, h("summary", { class: "button" }), h("ul"));
   #typing = 0;
   #choicesTimer = 0;
 
@@ -57,8 +63,8 @@ export class Filters extends HTMLElement {
     if (this.childElementCount) return;
     const toggle = h("button", { class: "button button-icon filter-open", type: "button", "aria-label": "Filters", "aria-expanded": "false", "aria-controls": "filter-choices" }, icon("filter"));
     const choices = h("div", { class: "filter-choices", id: "filter-choices" }, this.#agent.label, this.#queue.label, this.#tag.label, this.#overdue, this.#clear);
-    const search = h("div", { class: "filter-search" }, icon("search"), h("label", { class: "visually-hidden", for: "search" }, "Search tasks"), this.#search, h("kbd", { "aria-hidden": "true" }, "/"));
-    this.append(h("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } }, search, toggle, choices, this.#count));
+    const field = h("div", { class: "filter-search" }, icon("search"), h("label", { class: "visually-hidden", for: "search" }, "Search tasks"), this.#search, h("kbd", { "aria-hidden": "true" }, "/"));
+    this.append(h("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } }, field, toggle, choices, this.#count), this.#elsewhere);
     toggle.addEventListener("click", () => {
       const open = this.classList.toggle("is-open");
       toggle.setAttribute("aria-expanded", String(open));
@@ -67,6 +73,7 @@ export class Filters extends HTMLElement {
     router.addEventListener("route", () => this.#show());
     store.addEventListener("tasks", () => this.#scheduleChoices());
     store.addEventListener("agents", () => this.#scheduleChoices());
+    search.addEventListener("found", () => this.#showElsewhere());
     this.#show();
   }
 
@@ -121,7 +128,19 @@ export class Filters extends HTMLElement {
     }
     this.#overdue.setAttribute("aria-pressed", String(Boolean(state.overdue)));
     this.#clear.hidden = !isFiltered();
+    this.#showElsewhere();
     this.classList.toggle("is-filtered", isFiltered());
+  }
+
+  /** Offers the tasks that match and are not on the board. */
+  #showElsewhere() {
+    const passes = predicate({ ...router.state, q: "" });
+    const tasks = search.elsewhere.filter(passes);
+    const [summary, list] = this.#elsewhere.children;
+    this.#elsewhere.hidden = !tasks.length;
+    if (!tasks.length) this.#elsewhere.open = false;
+    summary.textContent = `${tasks.length.toLocaleString("en")} more ${tasks.length === 1 ? "match" : "matches"}: ${store.truncated ? "not on the board" : "archived"}`;
+    fill(list, tasks.map((task) => h("li", null, h("a", { href: router.href({ task: task.id, new: "" }), dir: "auto" }, task.title))));
   }
 
   #scheduleChoices() {

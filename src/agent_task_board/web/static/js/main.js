@@ -5,6 +5,7 @@ import "./filters.js";
 import { shortcut, startKeyboard } from "./keyboard.js";
 import { startNotify } from "./notify.js";
 import { router } from "./router.js";
+import { search } from "./search.js";
 import { signInFromLink } from "./session.js";
 import { store } from "./store.js";
 import "./elements/board.js";
@@ -48,6 +49,7 @@ shortcut("/", "Search", () => document.querySelector("atb-filters").focusSearch(
 
 router.addEventListener("route", showView);
 showView();
+search.start();
 startKeyboard();
 startNotify();
 startAnnounce(document.querySelector("#announcer"));

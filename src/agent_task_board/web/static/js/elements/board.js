@@ -4,6 +4,7 @@ import { copyButton } from "../copy-button.js";
 import { fill, h, icon } from "../dom.js";
 import { isFiltered, predicate } from "../filters.js";
 import { FILTERS, router } from "../router.js";
+import { search } from "../search.js";
 import { signInForm } from "../session.js";
 import { COLUMNS, column, isFinal, isHeld } from "../status.js";
 import { store } from "../store.js";
@@ -57,6 +58,7 @@ export class BoardView extends HTMLElement {
     store.addEventListener("agents", ({ detail }) => this.#redraw(detail.changed));
     for (const event of ["online", "settings"]) store.addEventListener(event, () => this.#showMessage());
     router.addEventListener("route", ({ detail }) => this.#routed(detail.previous));
+    search.addEventListener("found", () => this.#found());
     everySecond(() => {
       for (const card of this.#cards.values()) if (isHeld(card.task)) card.tick();
     });
@@ -111,6 +113,13 @@ export class BoardView extends HTMLElement {
       const task = store.task(id);
       if (card && task) card.show(task);
     }
+  }
+
+  /** Shows what the server found, and on each card why. */
+  #found() {
+    if (!store.loaded) return;
+    this.#redraw(this.#cards.keys());
+    this.#arrange(false);
   }
 
   #routed(previous) {

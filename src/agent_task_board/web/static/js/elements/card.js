@@ -4,6 +4,7 @@ import { avatar } from "../people.js";
 import { fill, h, icon } from "../dom.js";
 import { quotedName } from "../printable.js";
 import { router } from "../router.js";
+import { search } from "../search.js";
 import { column, columnEntry, isFinal, isHeld, shortId } from "../status.js";
 import { lease, store } from "../store.js";
 import { waitsFor } from "../stuck.js";
@@ -45,7 +46,7 @@ export class Card extends HTMLElement {
     const marks = marksOf(task);
     fill(this.#marks, marks);
     this.#marks.hidden = !marks.length;
-    fill(this.#body, held ? holder(task) : assigneeOrLastHolder(task), held && progress(task), (held && note(task)) || returnNote(task), task.status === "failed" && failure(task), held && this.#createLease());
+    fill(this.#body, held ? holder(task) : assigneeOrLastHolder(task), held && progress(task), found(task) || (held && note(task)) || returnNote(task), task.status === "failed" && failure(task), held && this.#createLease());
     this.#body.hidden = !this.#body.childElementCount;
     if (held) this.tick();
     else {
@@ -167,6 +168,12 @@ function note(task) {
   const hold = store.holds.get(task.id);
   if (!hold?.note || hold.agent.toLowerCase() !== task.claimed_by.toLowerCase()) return null;
   return h("p", { class: "card-note", dir: "auto", title: hold.note }, hold.note);
+}
+
+/** Why a search has found the task, where its title does not say it. */
+function found(task) {
+  const text = search.snippet(task.id);
+  return text ? h("p", { class: "card-note card-found", dir: "auto", title: text }, text) : null;
 }
 
 function returnNote(task) {

@@ -8,6 +8,7 @@ import { shortcut } from "../keyboard.js";
 import { adjacency, layout } from "../layout.js";
 import { PanZoom } from "../pan-zoom.js";
 import { router } from "../router.js";
+import { search } from "../search.js";
 import { statusOf } from "../status.js";
 import { remember, remembered, store } from "../store.js";
 
@@ -59,6 +60,7 @@ export class Graph extends HTMLElement {
     shortcut("-", "Graph: zoom out", inView(() => this.#view.zoom(1 / ZOOM)));
     shortcut("0", "Graph: fit to view", inView(() => this.#view.fit()));
     router.addEventListener("route", () => this.#scheduleRender());
+    search.addEventListener("found", () => this.#scheduleRender());
     store.addEventListener("tasks", () => this.#scheduleRender(Math.max(1, this.#restTime)));
     this.#scheduleRender();
   }
