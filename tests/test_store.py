@@ -1082,6 +1082,52 @@ def test_log_that_is_deleted_during_a_write_is_noticed_before_its_answer(tmp_pat
         assert tx.execute("SELECT board_id FROM board").fetchone()[0] == "00000000000000aa"
 
 
+def deleted_during_the_commit(directory: Path, name: str) -> Database:
+    """Return a board of which a file of the log disappears once the next commit has begun."""
+    database = Database(str(directory), create=True)
+    with database.write() as tx:
+        tx.execute("UPDATE board SET board_id = '00000000000000aa'")
+
+    def delete(statement: str) -> None:
+        if statement == "COMMIT":
+            (directory / name).unlink()
+
+    database.session().connection.set_trace_callback(delete)
+    return database
+
+
+def test_log_that_is_deleted_during_the_commit_is_noticed_before_its_answer(tmp_path: Path) -> None:
+    database = deleted_during_the_commit(tmp_path, "tasks.db-wal")
+    with refused("unusable") as caught, database.write() as tx:
+        tx.execute("UPDATE board SET board_id = '00000000000000bb'")
+    assert "not certain" in caught.value.hint
+    database.close()
+
+
+def test_commit_whose_index_is_deleted_meanwhile_is_in_the_log_for_others(tmp_path: Path) -> None:
+    database = deleted_during_the_commit(tmp_path, "tasks.db-shm")
+    with database.write() as tx:
+        tx.execute("UPDATE board SET board_id = '00000000000000bb'")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    # What a process finds that opens the board after this one has died; not opened here, which would drop its locks.
+    subprocess.run(["cp", tmp_path / "tasks.db", tmp_path / "tasks.db-wal", copy], check=True)
+    with Database(str(copy)).read() as tx:
+        assert tx.execute("SELECT board_id FROM board").fetchone()[0] == "00000000000000bb"
+    with refused("unusable"), database.write() as tx:
+        pass
+    database.close()
+
+
+def test_refusal_that_was_found_beside_a_deleted_log_is_not_given(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+    board.add("first")
+    (tmp_path / "tasks.db-shm").unlink()
+    with refused("unusable"):
+        board.cancel("01JDXAAAAAAAAAAAAAAAAA7Q2Z")  # where nothing is deleted, it is `not_found`
+    board.close()
+
+
 def write_past_the_board(directory: str) -> None:
     """Change the board without its own program, and keep the file open."""
     connection = sqlite3.connect(f"{directory}/tasks.db", isolation_level=None)

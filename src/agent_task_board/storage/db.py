@@ -246,7 +246,7 @@ class Database:
             self.leave_thread()
             session = self._open(missing=missing, deadline=self.deadline() if deadline is None else deadline)
             self.is_missing = missing
-        else:
+        elif not to_write:  # a write checks at its end
             session.refuse_deleted_log()
         return session
 
@@ -546,6 +546,8 @@ class Session:
     def commit(self) -> None:
         """Commit the write transaction, unless the commit would go into a log that was deleted.
 
+        Afterwards only the log matters: others that find it can rebuild the index from it, with this commit.
+
         Raises:
             Unusable: a file of the log was deleted. Nothing was committed, or it was deleted during the commit.
         """
@@ -555,7 +557,7 @@ class Session:
             return
         log.refuse_deleted()
         self.connection.execute("COMMIT")
-        log.refuse_deleted("It is not certain that this call was saved.")
+        log.refuse_deleted("It is not certain that this call was saved.", log_only=True)
 
     def _make_ready(self, deadline: float) -> None:
         """Choose the durable settings, and switch a board in another journal mode to WAL.
@@ -741,6 +743,8 @@ class _Write:
             session.roll_back()
         finally:
             session.turnstile.leave()
+        if isinstance(error, Exception) and not isinstance(error, Unusable):
+            session.refuse_deleted_log()  # what the call met may be the past
         if isinstance(error, sqlite3.Error):
             refuse(error, self._database.path)
 

@@ -120,11 +120,12 @@ class LogFiles:
         self.ids = tuple(id_of(one) for one in self.paths)
         self.users: set[OpenFile] = set()
 
-    def missing(self) -> list[str]:
-        """Return the files that are no longer those that this process has open."""
-        return [path for path, id_ in zip(self.paths, self.ids, strict=True) if id_ is None or id_of(path) != id_]
+    def missing(self, *, log_only: bool = False) -> list[str]:
+        """Return the files that are no longer those that this process has open; ``log_only`` leaves the index out."""
+        files = list(zip(self.paths, self.ids, strict=True))
+        return [path for path, id_ in (files[:1] if log_only else files) if id_ is None or id_of(path) != id_]
 
-    def refuse_deleted(self, effect: str = "Nothing of this call was saved.") -> None:
+    def refuse_deleted(self, effect: str = "Nothing of this call was saved.", *, log_only: bool = False) -> None:
         """Refuse a log that other processes cannot see.
 
         SQLite never removes or replaces it while a connection is open.
@@ -132,7 +133,7 @@ class LogFiles:
         Raises:
             Unusable: a file of the log was deleted or replaced; the hint begins with ``effect``.
         """
-        missing = self.missing()
+        missing = self.missing(log_only=log_only)
         if missing:
             raise Unusable(f"{_were_deleted(missing)} while the board was in use", hint=f"{effect} {_LOG_DELETED}")
 
