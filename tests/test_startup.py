@@ -24,7 +24,7 @@ OURS = {
         backoff board board.claiming board.core board.expiry board.history board.predicates board.queries
         board.refusals board.rows cli cli.command cli.output cli.parsing cli.registry config errors identity inputs
         instants model ownership places service settings storage storage.db storage.filesystem storage.fulltext
-        storage.fingerprint storage.process
+        storage.fingerprint storage.process storage.refusals storage.transactions
         storage.turnstile
         """.split()
     ),

@@ -22,6 +22,7 @@ from agent_task_board import Board, BoardError, Settings
 from agent_task_board.errors import Busy, NotFound
 from agent_task_board.storage import db, turnstile
 from agent_task_board.storage.db import APPLICATION_ID, SCHEMA_VERSION, Database
+from agent_task_board.storage.refusals import refuse
 from agent_task_board.storage.turnstile import Turnstile
 from tests.command_line import Terminal
 from tests.processes import LIMIT, Stage, assert_sound, contents, kill_after, raw
@@ -1261,7 +1262,7 @@ def test_lost_race_for_the_locks_is_busy(tmp_path: Path) -> None:
     error = sqlite3.OperationalError("locking protocol")
     error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
     with refused("busy"):
-        db.refuse(error, "tasks.db")
+        refuse(error, "tasks.db")
 
 
 # Ctrl-C while a board is opened

@@ -11,7 +11,8 @@ import json
 from itertools import islice
 
 from ..storage import fulltext
-from ..storage.db import Error, is_damage
+from ..storage.db import Error
+from ..storage.refusals import is_damage
 from . import words
 
 TYPE_CHECKING = False

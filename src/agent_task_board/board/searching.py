@@ -10,7 +10,8 @@ import json
 
 from ..errors import Busy
 from ..storage import fulltext
-from ..storage.db import Error, is_damage
+from ..storage.db import Error
+from ..storage.refusals import is_damage
 from . import indexing, words
 
 TYPE_CHECKING = False

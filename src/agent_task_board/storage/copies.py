@@ -6,8 +6,9 @@ import sqlite3
 
 from ..errors import Unusable
 from . import db
-from .db import Connection, refuse, uri_path
+from .db import Connection, uri_path
 from .process import process
+from .refusals import refuse
 
 FIRST_WITH_ID = 3
 """The first schema version in which a board has an id."""

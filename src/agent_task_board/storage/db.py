@@ -1,7 +1,6 @@
-"""The board's file: connections, read and write transactions, and migrations.
+"""The board's file: how it is created, opened, checked, migrated and closed.
 
-Only this package opens SQLite and sets pragmas. A write transaction starts with ``BEGIN IMMEDIATE``: a transaction
-that reads first and then writes fails at once if another writer committed in between, whatever its busy timeout.
+Only this package opens SQLite and sets pragmas.
 
 In a process that has a connection, never open, copy or hash ``tasks.db``, ``tasks.db-wal`` or ``tasks.db-shm`` by
 other means: closing any descriptor of a file drops all POSIX locks that the process holds on it
@@ -21,21 +20,19 @@ from _thread import get_ident
 from time import monotonic, sleep
 from time import time as now
 
-from ..errors import Busy, Unusable, no_board
+from ..errors import Unusable
 from . import fulltext
 from .fingerprint import KNOWN, fingerprint
 from .process import AFTER_FORK, OpenFile, process, refuse_missing_log, stat_or_none
+from .refusals import UNUSABLE, changed, primary_code, refuse
+from .transactions import Read, Write
 from .turnstile import Turnstile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
-    from typing import NoReturn, TypeVar
 
     from .process import FileId
-
-    T = TypeVar("T")
 
 Connection = sqlite3.Connection
 Cursor = sqlite3.Cursor
@@ -71,6 +68,9 @@ MAX_STEPS = 5_000 * METER_STEPS
 MAX_LENGTH = 1_000_000_000
 """SQLite's own limit of a value in bytes."""
 
+_NEEDS_LOG_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""Error codes of SQLite where it would have to create the files of the log and cannot."""
+
 _NO_WAL = "Put the data directory on a local disk: WAL needs shared memory, which network and shared folders lack."
 _ONE_NAME = (
     "Two names give one board two write-ahead logs, and changes are lost. Remove the other name "
@@ -78,7 +78,6 @@ _ONE_NAME = (
 )
 
 
-_SEARCH_LESS = "Search for less: with a status, a queue or a tag."
 STEPS_BETWEEN_QUESTIONS = 1_000
 """Steps of SQLite's virtual machine after which a running statement is asked about; some 20 microseconds."""
 
@@ -195,16 +194,16 @@ class Database:
     def __del__(self) -> None:
         self.close()
 
-    def read(self, stop: Callable[[], bool] | None = None) -> _Read:
+    def read(self, stop: Callable[[], bool] | None = None) -> Read:
         """Return a context manager: one read transaction, which sees the board at a single moment.
 
         ``stop`` is asked again and again while statements run; when it says so, the transaction ends as ``Busy``.
         """
-        return _Read(self, stop)
+        return Read(self, stop)
 
-    def write(self) -> _Write:
+    def write(self) -> Write:
         """Return a context manager: one write transaction, committed at its end, rolled back after an exception."""
-        return _Write(self)
+        return Write(self)
 
     def close(self) -> None:
         """Close every connection of this object that this process opened."""
@@ -313,7 +312,7 @@ class Database:
             except BaseException as error:
                 is_open = get_ident() in self._sessions  # else it may not even be opened for reading
                 self.leave_thread()
-                lacks_log = isinstance(error, sqlite3.OperationalError) and _primary(error) in _NEEDS_LOG_FILES
+                lacks_log = isinstance(error, sqlite3.OperationalError) and primary_code(error) in _NEEDS_LOG_FILES
                 if not (is_open and lacks_log):
                     raise
             state = self.state()
@@ -465,6 +464,19 @@ class Session:
         if self._file.log is not None:
             self._file.log.refuse_deleted()
 
+    def refuse_unreadable(self) -> None:
+        """Refuse what is not a board of the current schema, inside a transaction.
+
+        Raises:
+            Unusable: it is something else, or its schema is older, newer or not ours.
+        """
+        if not self.is_absent and self.check_identity() < SCHEMA_VERSION:
+            raise Unusable(
+                f"{self.database.path} has an older schema than this program",
+                hint="Run `atb tick` once: it migrates the board.",
+            )
+        self.refuse_foreign_schema(SCHEMA_VERSION)
+
     def refuse_foreign_schema(self, version: int) -> None:
         """Refuse a schema that is not ours before a statement uses any of it, inside a transaction.
 
@@ -534,7 +546,7 @@ class Session:
         """Begin a write transaction, and create or migrate the schema in it."""
         connection = self.connection
         if self._is_read_only:
-            what, hint = _UNUSABLE[sqlite3.SQLITE_READONLY]
+            what, hint = UNUSABLE[sqlite3.SQLITE_READONLY]
             raise Unusable(f"{self.database.path}: {what}", hint=hint)
         if not (self._is_ready_to_write or self.is_absent):
             self._make_ready(deadline)
@@ -645,148 +657,11 @@ class Session:
             self.turnstile.close()
 
 
-class _Read:
-    """One read transaction."""
-
-    def __init__(self, database: Database, stop: Callable[[], bool] | None = None) -> None:
-        self._database = database
-        self._stop = stop
-
-    def __enter__(self) -> sqlite3.Connection:
-        database = self._database
-        deadline = database.deadline()
-        while True:
-            session = self._session = database.session(deadline=deadline)
-            connection = session.connection
-            try:
-                if session.waits_other_than(database.busy_timeout):
-                    session.wait_until(deadline)
-                connection.execute("BEGIN")
-                if not session.is_absent and session.check_identity() < SCHEMA_VERSION:
-                    raise Unusable(
-                        f"{database.path} has an older schema than this program",
-                        hint="Run `atb tick` once: it migrates the board.",
-                    )
-                session.refuse_foreign_schema(SCHEMA_VERSION)
-            except BaseException as error:
-                session.roll_back()
-                if isinstance(error, Exception) and session.has_changed():
-                    if monotonic() < deadline:
-                        continue
-                    raise changed(database.path) from error
-                if isinstance(error, sqlite3.Error):
-                    refuse(error, database.path)
-                raise
-            if self._stop is not None:
-                session.ask_while_running(self._stop)
-            return connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        session = self._session
-        if self._stop is not None:
-            session.ask_while_running(None)
-        session.roll_back()
-        if self._stop is not None and isinstance(error, sqlite3.Error) and _primary(error) == sqlite3.SQLITE_INTERRUPT:
-            raise Busy("the search took too long and was stopped", hint=_SEARCH_LESS) from error
-        if session.is_momentary and isinstance(error, Exception | None) and session.has_changed():
-            raise changed(self._database.path) from error
-        if isinstance(error, sqlite3.Error):
-            refuse(error, self._database.path)
-
-
-class _Write:
-    """One write transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> sqlite3.Connection:
-        deadline = self._database.deadline()
-        session = self._session = self._database.session(to_write=True, deadline=deadline)
-        self._changes = session.connection.total_changes
-        try:
-            if not session.is_absent:
-                was_behind_others = session.turnstile.enter(deadline)
-                if was_behind_others or session.waits_other_than(self._database.busy_timeout):
-                    session.wait_until(deadline)
-            session.begin_write(deadline)
-        except BaseException as error:
-            self._abort(error)
-            raise
-        return session.connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        session = self._session
-        if error is None:
-            try:
-                if session.is_inherited:  # the body of this transaction forked, and this is the child
-                    raise Unusable(f"{self._database.path}: this process was forked during a write", hint=AFTER_FORK)
-                if session.is_absent and session.connection.total_changes > self._changes:
-                    raise no_board(self._database.path)
-                session.commit()
-            except BaseException as failure:
-                self._abort(failure)
-                raise
-            session.turnstile.leave()
-        else:
-            self._abort(error)
-
-    def _abort(self, error: BaseException) -> None:
-        session = self._session
-        if session.is_inherited:
-            return
-        try:
-            session.roll_back()
-        finally:
-            session.turnstile.leave()
-        if isinstance(error, Exception) and not isinstance(error, Unusable):
-            session.refuse_deleted_log()  # what the call met may be the past
-        if isinstance(error, sqlite3.Error):
-            refuse(error, self._database.path)
-
-
-def changed(path: str) -> Busy:
-    """Return the refusal of a read without locks, during which another process changed the file."""
-    return Busy(
-        f"{path} changed while it was read",
-        hint="Repeat the call. This user cannot write to the directory, so it cannot lock the board while reading.",
-    )
-
-
-def until_unchanged(read: Callable[[], T], seconds: float) -> T:
-    """Repeat a read until no other process disturbs it.
-
-    Raises:
-        Busy: it was disturbed for ``seconds``.
-    """
-    deadline = monotonic() + seconds
-    while True:
-        try:
-            return read()
-        except Busy:
-            if monotonic() >= deadline:
-                raise
-
-
 def open_scratch() -> Connection:
     """Open an empty database in memory."""
     process.refuse_lost_threads(":memory:")
     refuse_old_sqlite(SQLITE_VERSION)
     return sqlite3.connect(":memory:", isolation_level=None)
-
-
-def refuse_scratch(error: sqlite3.Error, path: str) -> NoReturn:
-    """Raise the refusal for an error met while using temporary tables in a connection to the board at ``path``."""
-    if _primary(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-        raise Unusable(
-            f"temporary files cannot be written: {error}",
-            hint="Free some space on the temporary directory, or choose another one with SQLITE_TMPDIR.",
-        ) from error
-    refuse(error, path)
 
 
 def migrate(connection: sqlite3.Connection, version: int, until: int = SCHEMA_VERSION) -> list[str]:
@@ -832,64 +707,6 @@ def refuse_old_sqlite(version: tuple[int, ...]) -> None:
             f"SQLite is too old: {found} (needs {needed})",
             hint="Use a Python with a newer SQLite, such as one from python.org, uv or conda.",
         )
-
-
-def refuse(error: sqlite3.Error, path: str) -> NoReturn:
-    """Raise the refusal for a SQLite error; an error in a statement of this program is raised again as it is."""
-    code = _primary(error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
-        raise Busy(f"{path} is locked by another process") from error
-    if code == 0 and isinstance(error, sqlite3.OperationalError):
-        code = sqlite3.SQLITE_CORRUPT  # raised by the module itself: stored text that is not UTF-8
-    known = _UNUSABLE.get(code)
-    if known is None:
-        raise error
-    what, hint = known
-    raise Unusable(f"{path}: {what}", hint=hint, sqlite=str(error)) from error
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Say whether an error means that the file, or the full-text index in it, is damaged."""
-    return _primary(error) == sqlite3.SQLITE_CORRUPT
-
-
-def _primary(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-_UNUSABLE: dict[int, tuple[str, str]] = {
-    sqlite3.SQLITE_FULL: (
-        "the disk is full",
-        "Free some space, then repeat the call; nothing was changed.",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        "this file is not a SQLite database",
-        "Choose another data directory with --data-dir; this file was not changed.",
-    ),
-    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "Stop all writers and restore the newest backup."),
-    sqlite3.SQLITE_READONLY: (
-        "the file or its directory cannot be written",
-        "Check their owner and permissions, and that the disk is not mounted read-only.",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        "the file cannot be opened",
-        "Check that it is a file, and that this user can read and write it and its directory.",
-    ),
-    sqlite3.SQLITE_PERM: ("permission denied", "Check the owner and permissions of the file and its directory."),
-    sqlite3.SQLITE_IOERR: (
-        "the disk reports an error",
-        "Check the disk and its free space; nothing was changed.",
-    ),
-    sqlite3.SQLITE_NOLFS: ("the file is too large for this file system", "Move the board to another disk."),
-    sqlite3.SQLITE_INTERRUPT: (
-        "a statement took too long and was ended",
-        "Run `atb doctor`; nothing was changed.",
-    ),
-    sqlite3.SQLITE_TOOBIG: ("a value is too large for SQLite", "Send smaller values; nothing was changed."),
-}
-
-_NEEDS_LOG_FILES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""Error codes of SQLite where it would have to create the files of the log and cannot."""
 
 
 def uri_path(path: str) -> str:

@@ -13,6 +13,7 @@ import os
 from ..board.history import DIGESTED, NEW_TASK, TRACKED, difference, fold
 from ..errors import InvalidInput
 from ..storage import db
+from ..storage.refusals import refuse_scratch
 from .cycles import find_cycle
 
 TYPE_CHECKING = False
@@ -133,7 +134,7 @@ class Staging:
             _create_tables(self._connection)
             self._connection.execute("SAVEPOINT staging")
         except db.Error as error:
-            db.refuse_scratch(error, self._path)
+            refuse_scratch(error, self._path)
         return self
 
     def __exit__(
@@ -145,7 +146,7 @@ class Staging:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if isinstance(error, db.Error):
-            db.refuse_scratch(error, self._path)
+            refuse_scratch(error, self._path)
 
     def keep(self, connection: db.Connection) -> None:
         """End a read transaction in which a check wrote to the tables; otherwise its end would undo that."""
@@ -299,7 +300,7 @@ class Staging:
             for index in _INDEXES:
                 connection.execute(f"CREATE INDEX temp.{index}")
         except db.Error as error:
-            db.refuse_scratch(error, self._path)
+            refuse_scratch(error, self._path)
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None

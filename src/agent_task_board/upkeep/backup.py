@@ -23,7 +23,8 @@ from ..folder import Folder
 from ..ownership import keeps_names
 from ..reach import limits_of_directory, reach_folder
 from ..storage import copies, schema
-from ..storage.db import FILE, SCHEMA_VERSION, Error, refuse
+from ..storage.db import FILE, SCHEMA_VERSION, Error
+from ..storage.refusals import refuse
 from ..storage.workdir import sweep, workplace
 from .disk import CHUNK, refusing
 

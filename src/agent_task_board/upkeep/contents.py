@@ -16,7 +16,8 @@ from ..board.rows import COLUMNS, NAMES
 from ..board.stuck import WRONGLY_STUCK
 from ..errors import BoardError, Busy, no_board
 from ..storage import copies, fulltext, schema
-from ..storage.db import SCHEMA_VERSION, Database, Error, refuse, until_unchanged
+from ..storage.db import SCHEMA_VERSION, Database, Error
+from ..storage.refusals import refuse, until_unchanged
 from . import values
 from .finding import ERROR, NOTE, OK, WARNING, Checkup, finding
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from ..errors import Unusable
 from ..folder import LeadsOut
-from ..storage.db import Error, refuse
+from ..storage.db import Error
+from ..storage.refusals import refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
