@@ -260,6 +260,13 @@ def test_blocks_say_whether_they_are_for_pasting() -> None:
         assert marks <= {"sh", *others, *([""] if path == "docs/cli.md" else [])}, path
 
 
+def test_each_defence_names_a_test_that_there_is() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", read("docs/security.md"))
+    assert len(named) > 40
+    assert [name for name in named if f"def {name}(" not in sources] == []
+
+
 def test_readme_leads_to_every_document() -> None:
     for path in DOCUMENTS:
         if path.startswith("docs/"):

@@ -50,7 +50,8 @@ export ATB_AGENT=NAME ATB_SESSION=WORD
 - `claim` (MCP: `claim_task`) before you work on a task. It takes the ready task with the largest priority; `claim ID`
   takes a given one. Keep `data.task.id` (ID); `--save` remembers the token for NAME and WORD. Do what `body` and
   `params` ask.
-- Nothing ready (`data: null`): do other work, or report what `warnings` say and stop. Do not claim in a loop.
+- Nothing ready (`data: null`): do other work, add `--wait 10m` to the claim (exit 9: none came), or report what
+  `warnings` say and stop. Do not claim in a loop.
 - `heartbeat` after every third of the lease, which ends at `data.lease.expires_at`.
 - End each claim with one of: `complete`; `fail` if it did not work; `release` if you did not try; `handoff` if another
   agent must continue. If it is then in `review`, a person decides; go on with the next task.

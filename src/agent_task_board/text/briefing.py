@@ -108,18 +108,21 @@ def protocol(lease: int, command: str) -> list[str]:
     beat = instants.format_length(max(lease // 3, instants.SECOND))
     atb = in_shell(command)
     return f"""\
-Take work: `{atb} claim --save` (MCP: claim_task). Keep data.task.id; do what body and params ask.
+Take work: `{atb} claim --save` (MCP: claim_task). ID is data.task.id or its last 6 characters; do what \
+body and params ask.
 Every {beat}: `{atb} heartbeat ID --progress 40`.
-End it: `{atb} complete ID --note "what was done"`; or, if it did not work, \
+End it: `{atb} complete ID --note "what was done"`; or, if it did not work or cannot be done, \
 `{atb} fail ID --error "why"`; not tried: `{atb} release ID --note "why"`; \
 for another agent: `{atb} handoff ID --to AGENT --note "what is left"`.
 lease_lost (exit 5): stop this task, publish nothing, go to 1. "token: missing": `{atb} resume ID --save`. \
 Status review: a person decides; go to 1, never approve or reject.
 More work: `{atb} add "title" --depends-on ID`; without --depends-on it waits for nothing. \
 If your task waits for it: `{atb} update ID --depends-on NEW`, then release.
-Nothing ready (`data: null`): do other work, or report what `warnings` say and stop; no loop of claims.
+Nothing ready (`data: null`): do other work, or wait: `{atb} claim --save --wait 10m` (exit 9: none came), or report \
+what `warnings` say and stop; no loop of claims.
 Reading tasks: larger pN goes first; +blocked: waits for other tasks; needs=1: has 1 dependency; \
-attempt=1/3: 1 of 3 attempts used; ! or attention: waits for a person, or its lease ended.""".split("\n")
+approval: goes to review; attempt=1/3: 1 of 3 attempts used; \
+! or attention: waits for a person, or its lease ended.""".split("\n")
 
 
 def in_shell(command: str) -> str:
