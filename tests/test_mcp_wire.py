@@ -779,6 +779,7 @@ def test_cancelled_wait_ends_and_claims_nothing(tmp_path: Path) -> None:
         for _ in range(WAITERS + 2):
             claim = begin_wait(client, "claim_task", wait="240s")
             client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": claim}})
+        assert client.ask("ping") == {}  # the last one has been cancelled, too
         task = board.add("free").task.id
         wait = begin_wait(client, "wait", task_ids=[task])
         assert board.cancel(task).task.claimed_by is None
