@@ -8,16 +8,17 @@ long ones. Searches read those texts themselves, and ``catch_up`` indexes them.
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import islice
 
 from ..storage import fulltext
-from ..storage.db import Error
+from ..storage.db import Error, IntegrityError
 from ..storage.refusals import is_damage
 from . import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from ..storage.db import Connection
@@ -86,15 +87,23 @@ def index_changed(tx: Connection, changed: Iterable[int]) -> None:
         return
     mine = set(changed)
     others = [seq for seq in _marked(tx, OTHERS + len(mine)) if seq not in mine][:OTHERS]
+    _stored(tx, lambda: _index(tx, mine, longest=INLINE) + _index(tx, others, until=INLINE))
+
+
+def _stored(tx: Connection, write: Callable[[], int]) -> int | None:
+    """Write to the index inside a transaction; ``None`` if it is damaged, and then nothing of it has changed."""
     tx.execute("SAVEPOINT indexing")
     try:
-        _index(tx, mine, longest=INLINE)
-        _index(tx, others, until=INLINE)
+        done = write()
+        tx.execute("SAVEPOINT indexed")  # FTS5 stores now what it has collected
     except Error as error:
-        if not is_damage(error):
-            raise
         tx.execute("ROLLBACK TO indexing")
+        tx.execute("RELEASE indexing")
+        if is_damage(error) or isinstance(error, IntegrityError):
+            return None
+        raise
     tx.execute("RELEASE indexing")
+    return done
 
 
 def catch_up(core: Core, limit: int | None = None) -> int:
@@ -112,16 +121,10 @@ def catch_up(core: Core, limit: int | None = None) -> int:
                 break
         with core.database.write() as tx:
             seqs = _marked(tx, room)
-            tx.execute("SAVEPOINT indexing")
-            try:
-                done += _index(tx, seqs, until=BATCH_SIZE)
-            except Error as error:
-                if not is_damage(error):
-                    raise
-                tx.execute("ROLLBACK TO indexing")
-                break  # `atb doctor` names it
-            finally:
-                tx.execute("RELEASE indexing")
+            count = _stored(tx, partial(_index, tx, seqs, until=BATCH_SIZE))
+        if count is None:
+            break  # `atb doctor` names it
+        done += count
     return done
 
 
