@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks import contention, growth, history, http, mcp, page, search, startup
+from tests.benchmarks import contention, growth, history, http, mcp, page, search, startup, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,9 @@ PARTS: dict[str, Callable[[Path, bool], list[str]]] = {
     "search": lambda place, quick: search.measure(place, 3 if quick else 30, tasks=2_000 if quick else 100_000),
     "http": lambda place, quick: http.measure(place, 3 if quick else 40, tasks=500 if quick else 10_000),
     "mcp": lambda place, quick: mcp.measure(place, 20 if quick else 400),
+    "waiting": lambda place, quick: waiting.measure(
+        place, 3 if quick else 20, **({"waiters": 5, "idle": 2} if quick else {})
+    ),
     "page": lambda place, quick: page.measure(place, 2 if quick else 15, tasks=500 if quick else 10_000),
 }
 """What is measured: takes a directory, and whether to be quick; returns rows of the table."""
