@@ -529,3 +529,10 @@ def test_claim_that_finds_no_board_says_where_it_looked(tmp_path: Path) -> None:
     with Board(tmp_path / "data", read_only=True) as board:
         answer = Tools(board, lambda: "mia", read_only=True).call("list_tasks", {})
     assert "there is no board at" in Said(answer.text, answer.is_refusal).notes[0]
+
+
+@pytest.mark.parametrize("queue", ["docs", ["docs"], ["default", "docs"], '["docs"]'])
+def test_queue_selects_what_a_claim_and_a_list_see(call: Call, queue: object) -> None:
+    made = call("create_task", title="x", queue="docs").id
+    assert call("claim_task", queue=queue).id == made
+    assert call("list_tasks", queue="docs").text.count('"x"') == 1

@@ -51,7 +51,7 @@ def read(tool: Tool, given: dict[str, Any], context: fields.Context) -> dict[str
         elif value is not None and (value != "" or name in tool.required):
             try:
                 found[name] = _KINDS[tool.parameters[name][0]](value, name)
-                _check(name, found[name], context)
+                _check(tool, name, found[name], context)
             except InvalidInput as fault:
                 faults.append(fault)
     for name in tool.required:
@@ -65,13 +65,13 @@ def read(tool: Tool, given: dict[str, Any], context: fields.Context) -> dict[str
     return found
 
 
-def _check(name: str, value: Any, context: fields.Context) -> None:
+def _check(tool: Tool, name: str, value: Any, context: fields.Context) -> None:
     """Check a value as the service will, so that all faults of a call can be named at once.
 
     Raises:
         InvalidInput: the service would refuse it.
     """
-    if name in fields.FIELDS:
+    if name in fields.FIELDS and tool.name in ("create_task", "update_task"):  # elsewhere it selects tasks
         fields.FIELDS[name].check(value, context)
     elif name in ("lease", "after", "retry_in"):
         parse_length(value, field=name, high=WAIT_HIGH)
