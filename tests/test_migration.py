@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
 
 LIFE = ("queued", "claimed", "running", "review", "done", "failed", "cancelled")
-MADE_LATER = {"actor", "schedule", "outbox", "attempt_output", "released", "unindexed"}
+MADE_LATER = {"actor", "schedule", "outbox", "attempt_output", "awaited_dependency", "released", "unindexed"}
 ADDED_LATER = {"archived_at", "board_id", "imported", "max_runtime", "stuck", "last_event", "last_event_revision"}
 """Columns of tables that the first schema had."""
 
