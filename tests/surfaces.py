@@ -76,6 +76,9 @@ SERVICE_HINTS = {tools.HELD_BY_ANOTHER: Conflict.hint}
 NAMES_AGENT = ("add", "claim", "resume", "done")
 """Commands with an option for the agent; any other takes it from the environment."""
 
+_EXAMPLE = re.compile(r" ?Example: \w+ \{.*\}\.$")
+"""What the adapter of tools adds to the hint of a fault that it finds itself."""
+
 _ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
 _TOKEN = re.compile(r"\b[0-9a-f]{32}\b")
 
@@ -300,7 +303,7 @@ class Mcp(Surface):
             if details.get("field") == argument:
                 details["field"] = field
                 message = message.replace(f"{argument}:", f"{field}:", 1)
-        hint = said.line("hint") or ""
+        hint = _EXAMPLE.sub("", said.line("hint") or "")
         error = {"code": said.code, "message": message, "hint": SERVICE_HINTS.get(hint, hint), "details": details}
         return {"ok": False, "error": error, "warnings": said.notes}
 

@@ -89,6 +89,7 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
     "complete": lambda board, ids: board.complete(ids["held"], TOKEN, result={"x": 1}, artifacts=["a.txt"]),
     "complete and tell": lambda board, ids: telling(board).complete(ids["held"], TOKEN),
     "complete for review": lambda board, ids: board.complete(ids["judged"], TOKEN),
+    "keep_output": lambda board, ids: board.keep_output(ids["held"], TOKEN, "what the command wrote"),
     "fail": lambda board, ids: board.fail(ids["held"], TOKEN, "no luck"),
     "fail for good": lambda board, ids: board.fail(ids["held"], TOKEN, "no hope", no_retry=True),
     "release": lambda board, ids: board.release(ids["held"], TOKEN, after="5m", note="later"),
@@ -122,7 +123,7 @@ VERBS: dict[str, Callable[[Board, Ids], object]] = {
 }
 
 
-STEPWISE = {"tick", "resume_schedule"}
+STEPWISE = {"tick", "resume_schedule", "import_tasks"}
 """Verbs of several transactions."""
 
 
@@ -130,6 +131,7 @@ def test_every_verb_that_writes_is_killed_below() -> None:
     reads = {"list_tasks", "show", "events", "agents", "stats", "nothing_ready", "revision", "snapshot"}
     reads |= {"attention", "briefing", "schedules", "schedule", "preview_schedule"}
     reads |= {"named", "count_events", "exists", "is_missing", "created", "path", "close", "leave_thread"}
+    reads |= {"wait", "wait_for_person", "why", "why_nothing", "board_id", "migration_notes"}
     reads |= {"backup", "doctor", "export"}  # killed in tests of their own
     reads |= {"read", "write", "caller", "new_id", "new_token", "settings", "back_up_before_migration"}  # of the core
     reads.add("create")  # below, as the creation of a board
@@ -215,6 +217,20 @@ def assert_mended_by_repeating(place: Path, verb: str, ids: Ids, after: dict[str
     assert {table: len(rows) for table, rows in found.items()} == {table: len(rows) for table, rows in after.items()}
 
 
+def writes(steps: list[str]) -> int:
+    """Count the transactions that were committed after they had changed the board."""
+    found, is_open, has_changed = 0, False, False
+    for step in steps:
+        if step == "BEGIN IMMEDIATE":
+            is_open, has_changed = True, False
+        elif step == "COMMIT":
+            found += is_open and has_changed
+            is_open = False
+        elif step == "" or step.startswith(("INSERT", "UPDATE", "DELETE")):  # a long statement begins with a new line
+            has_changed = True
+    return found
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_killed_at_any_step_has_happened_wholly_or_not_at_all(
     verb: str, laid_out: tuple[Path, Ids], stage: Stage, tmp_path: Path
@@ -222,8 +238,7 @@ def test_a_verb_killed_at_any_step_has_happened_wholly_or_not_at_all(
     base, ids = laid_out
     runs = stage.call(kill_at_every_step, verb, str(base), str(tmp_path), ids)
 
-    commits = runs[-1].count("COMMIT")
-    assert runs[-1].count("BEGIN IMMEDIATE") == commits
+    commits = writes(runs[-1])
     assert commits == 1 or (verb in STEPWISE and commits > 1)
     assert len(runs) > 10
     states = [contents(base)] + [{}] * (commits - 1) + [contents(tmp_path / str(len(runs) - 1))]
@@ -232,7 +247,7 @@ def test_a_verb_killed_at_any_step_has_happened_wholly_or_not_at_all(
     left: list[tuple[int, dict[str, bytes]]] = []
     for number, done in enumerate(runs):
         place = tmp_path / str(number)
-        happened = done.count("COMMIT")
+        happened = writes(done)
         seen[happened] += 1
         if (happened, on_disk(place)) in left:
             continue  # byte for byte what an earlier step left, which was looked at
@@ -240,12 +255,19 @@ def test_a_verb_killed_at_any_step_has_happened_wholly_or_not_at_all(
         found = contents(place)
         states[happened] = states[happened] or found
         assert found == states[happened], done
-        if 0 < happened < commits:
+        if 0 < happened < commits and verb != "import_tasks":  # a second import adds again what has no id
             assert_mended_by_repeating(place, verb, ids, states[-1])
         assert_usable(place)
     assert seen[0] > 8
     assert len(left) > commits
     assert seen[commits] >= 2  # killed behind the COMMIT, and not killed at all
+
+
+def nameless(found: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """Leave out the board's id, which is another one each time."""
+    return {
+        table: [(*row[:2], *row[3:]) for row in rows] if table == "board" else rows for table, rows in found.items()
+    }
 
 
 def test_making_a_board_killed_at_any_step_leaves_a_place_for_it(
@@ -259,10 +281,10 @@ def test_making_a_board_killed_at_any_step_leaves_a_place_for_it(
     assert {"os.mkdir", "open tasks.db", "PRAGMA journal_mode = WAL"} <= {
         step if step.startswith(("open", "PRAGMA")) else step.split()[0] for step in steps
     }
-    after = contents(tmp_path / str(len(runs) - 1))
+    after = nameless(contents(tmp_path / str(len(runs) - 1)))
     for number, done in enumerate(runs):
         place = tmp_path / str(number)
-        found = contents(place)
+        found = nameless(contents(place))
         match done.count("COMMIT"):
             case 0 | 1:
                 assert found == {}, done

@@ -446,7 +446,8 @@ def example() -> list[dict[str, Any]]:
 
 def test_example_imports_once_and_is_skipped_the_second_time(board: Board) -> None:
     first = board.import_tasks(script.example_tasks())
-    assert (first.imported, first.skipped, first.warnings) == (25, 0, [])
+    assert (first.imported, first.skipped) == (25, 0)
+    assert all(" waits for " in said or "dependencies" in said for said in first.warnings), first.warnings
     second = board.import_tasks(script.example_tasks())
     assert (second.imported, second.skipped, second.warnings) == (0, 25, [])
 

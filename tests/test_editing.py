@@ -77,6 +77,7 @@ def test_new_task_has_the_defaults_of_the_contract(board: Board) -> None:
         "updated_at": "2026-11-30T00:53:20.000+00:00",
         "claimed_at": None,
         "finished_at": None,
+        "max_runtime": None,
         "ready": True,
         "blocked": False,
         "stuck": False,

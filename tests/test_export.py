@@ -290,7 +290,7 @@ def test_an_export_killed_at_any_step_has_replaced_the_file_wholly_or_not_at_all
     found = {"older": 0, "whole": 0}
     for number, begun in enumerate(runs):
         text = (tmp_path / "out" / str(number) / "board.json").read_text()
-        replaced = "os.rename" in begun[:-1]
+        replaced = begun[:-1].count("os.rename") == 2  # the first one names the folder for the work
         found["whole" if replaced else "older"] += 1
         if replaced:
             assert len(json.loads(text)["tasks"]) == 300

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
 from agent_task_board import BoardError
 from agent_task_board.board import claiming
 from agent_task_board.board.predicates import IS_PROMOTED
+from agent_task_board.storage import db, fingerprint
 from tests.processes import SPAWN, assert_sound, meet, raw, run_together
 from tests.support import open_board
 
@@ -67,6 +69,8 @@ def test_ten_processes_complete_a_thousand_tasks_each_exactly_once(tmp_path: Pat
 def race(directory: str, agent: str, ids: list[str], start: Barrier, guarded: bool) -> list[Any]:
     """Claim each task together with all others; return the fence where this process won, else the refusal."""
     if not guarded:
+        # A board without its trigger is none of ours.
+        patch.object(db, "fingerprint", lambda *_: next(iter(fingerprint.KNOWN))).start()
         claiming.CLAIM = claiming.CLAIM.replace("{chosen}", "seq = :seq").replace(f"AND {IS_PROMOTED}", "")
         assert "seq = :seq" in claiming.CLAIM
         assert IS_PROMOTED not in claiming.CLAIM

@@ -157,9 +157,9 @@ def test_groups_count_each_unfinished_task_once(board: Board, clock: Clock) -> N
 
 def test_show_says_why_until_the_task_is_finished(board: Board) -> None:
     task = added(board, assignee="ada")
-    assert board.show(task)["why"].startswith("assigned to ada")
+    assert board.show(task, why=True)["why"].startswith("assigned to ada")
     board.cancel(task)
-    assert "why" not in board.show(task)
+    assert "why" not in board.show(task, why=True)
 
 
 def test_unknown_task_is_refused(board: Board) -> None:

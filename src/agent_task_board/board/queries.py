@@ -302,10 +302,11 @@ class Queries(Core):
                 page.hidden = _count(tx, found, [f"finished_at IS NOT NULL AND {kept}"])
             return _with_snippets(page, hits) if search else page
 
-    def show(self, task: str, *, output: bool = False) -> TaskDetails:
+    def show(self, task: str, *, output: bool = False, why: bool = False) -> TaskDetails:
         """Return a task with its attempts, its dependencies in both directions and its comments.
 
-        With ``output``, an attempt has the end of what its command wrote, where that was kept.
+        With ``output``, an attempt has the end of what its command wrote, where that was kept. With ``why``, an
+        unfinished task comes with the reason why it is not finished, in a sentence.
 
         Raises:
             NotFound: no such task.
@@ -347,10 +348,10 @@ class Queries(Core):
                     )
                 ],
             }
-            if row["finished_at"] is None:
-                from .why import why
+            if why and row["finished_at"] is None:
+                from . import why as reasons
 
-                found["why"] = why(tx, row)["text"]
+                found["why"] = reasons.why(tx, row)["text"]
             if row["archived_at"] is not None:
                 found["archived_at"] = row["archived_at"]
             by_whom = returned.returned(tx, seq)

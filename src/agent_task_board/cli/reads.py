@@ -167,12 +167,16 @@ def _show_arguments(parser: Parser) -> None:
 def _show(call: Call) -> Reply:
     if not call.is_compact:
         _refuse_budget(call)
-        return Reply(call.board.show(call.args.id, output=call.args.output), page="task", zone=_zone(call))
+        return Reply(
+            call.board.show(call.args.id, output=call.args.output, why=call.style == "table"),
+            page="task",
+            zone=_zone(call),
+        )
     if call.args.output:
         raise InvalidInput("output: not available with `--format compact`", field="output")
     from ..text import compact
 
-    found = call.board.show(call.args.id)
+    found = call.board.show(call.args.id, why=True)
     return _in_brief(
         call,
         lambda attention, warnings: compact.details(found, attention, tokens=call.args.budget, warnings=warnings),

@@ -52,7 +52,7 @@ class Worker:
     def _work(self, receipt: Receipt, task: Task, lease: Lease) -> None:
         incident = INCIDENTS.get(task.title) if lease.fence == 1 else None
         steps = 3 + len(task.title) % 2
-        note = receipt.warnings[0] if receipt.warnings else None  # the note of the previous holder or of a person
+        note = receipt.notes[0]["text"] if receipt.notes else None  # of the previous holder or of a person
         for step in range(steps):
             self.board.heartbeat(task.id, lease.token, progress=100 * step // steps, note=note)
             note = None

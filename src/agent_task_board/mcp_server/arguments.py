@@ -14,7 +14,7 @@ from .. import inputs
 from ..board import fields
 from ..errors import InvalidInput
 from ..instants import parse_length
-from ..settings import WAIT_HIGH
+from ..settings import LEASE_HIGH, LEASE_LOW, WAIT_HIGH
 from .definitions import BOOLEAN, DURATION, INTEGER, LIST, OBJECT, TEXT
 
 TYPE_CHECKING = False
@@ -73,7 +73,9 @@ def _check(tool: Tool, name: str, value: Any, context: fields.Context) -> None:
     """
     if name in fields.FIELDS and tool.name in ("create_task", "update_task"):  # elsewhere it selects tasks
         fields.FIELDS[name].check(value, context)
-    elif name in ("lease", "after", "retry_in"):
+    elif name == "lease":
+        parse_length(value, field=name, low=LEASE_LOW, high=LEASE_HIGH)
+    elif name in ("after", "retry_in") and tool.parameters[name][0] == DURATION:  # after may be a cursor
         parse_length(value, field=name, high=WAIT_HIGH)
 
 

@@ -195,7 +195,7 @@ class Tools:
         return compact.task_list(pages, limit, attention, tokens=LIST_TOKENS, warnings=self.missing())
 
     def _get(self, found: Arguments) -> str:
-        details = self.board.show(found["task_id"])
+        details = self.board.show(found["task_id"], why=True)
         return compact.details(details, self.board.attention(), tokens=TASK_TOKENS)
 
     def _wait(self, found: Arguments) -> str:

@@ -564,12 +564,11 @@ class Session:
             Unusable: a file of the log was deleted. Nothing was committed, or it was deleted during the commit.
         """
         log = self._file.log
-        if log is None:
-            self.connection.execute("COMMIT")
-            return
-        log.refuse_deleted()
+        if log is not None:
+            log.refuse_deleted()
         self.connection.execute("COMMIT")
-        log.refuse_deleted("It is not certain that this call was saved.", log_only=True)
+        if log is not None:
+            log.refuse_deleted("It is not certain that this call was saved.", log_only=True)
 
     def _make_ready(self, deadline: float) -> None:
         """Choose the durable settings, and switch a board in another journal mode to WAL.

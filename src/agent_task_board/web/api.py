@@ -257,7 +257,8 @@ def _stop(call: Call) -> Callable[[], bool]:
 def show(call: Call) -> Response:
     """Return a task with its attempts, linked tasks and comments."""
     _wait_for_task(call)
-    found = call.board.show(call.id, output=call.query.get("output", False))
+    asked = {name: call.query.get(name, False) for name in ("output", "why")}
+    found = call.board.show(call.id, **asked)
     if not call.wants_text():
         return call.answer(found, headers=[_VARIES])
     return _plain(compact.details(found, call.board.attention(), tokens=call.query.get("budget")))

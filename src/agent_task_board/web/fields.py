@@ -159,6 +159,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
         _list_of({"enum": list(STATUSES)}),
         "with `wait`: wait for one of these statuses; default `done`, `review`, `failed` or `cancelled`",
     ),
+    "why": (_FLAG, "include `why` the task is not finished, in a sentence"),
     "output": (_FLAG, "include what the command of each attempt wrote, where that was kept"),
     "days": ({"type": "integer", "minimum": 1, "maximum": 366}, "days to include; default 14"),
 }

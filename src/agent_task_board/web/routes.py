@@ -32,8 +32,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
         '{"task", "attempts", "dependencies", "dependents", "comments"}',
         (
             "the task with its attempts, linked tasks and comments; of a stuck task also `stuck_by`, the failed or "
-            "cancelled task that it waits for, of a returned one `returned` (`by`, `at`, `note`), and of an unfinished "
-            "one `why` it is not finished, in a sentence"
+            "cancelled task that it waits for, of a returned one `returned` (`by`, `at`, `note`), and with the "
+            "parameter `why`, of an unfinished one `why` it is not finished, in a sentence"
         ),
     ),
     "why": ('{"task", "why": {"reason", "text", "change", "chain"}}', "`chain` has at most 10 tasks"),
@@ -179,7 +179,7 @@ ROUTES = (
         example='{"title": "Write the parser", "priority": 5, "tags": ["parser"]}',
     ),
     Route(
-        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="wait for output budget",
+        "GET", "/api/tasks/{id}", api.show, "Get one task.", "details", query="wait for output why budget",
         refusals="not_found busy",
         details="With `wait`, the response comes as soon as the task has one of the statuses `for`, or when the time\n"
         "is over: look at `status`.",

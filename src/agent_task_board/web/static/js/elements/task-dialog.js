@@ -127,7 +127,7 @@ export class TaskDialog extends RoutedDialog {
     this.#loading = id;
     this.#refreshAgain = false;
     try {
-      const { data } = await get(`/api/tasks/${encodeURIComponent(id)}?output=true`);
+      const { data } = await get(`/api/tasks/${encodeURIComponent(id)}?output=true&why=true`);
       if (id === this.shown) this.#apply(data);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
