@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_task_board import Actor
+from tests.old_boards import turn_into_schema_1
+from tests.processes import raw
 from tests.support import MARIA, STATUSES, bring_to, everything, hold, kinds, last_event, left, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from agent_task_board import Board, Receipt
     from tests.support import Clock
@@ -199,12 +202,15 @@ def test_the_holder_is_known_by_its_name_however_it_is_spelled(board: Board, hol
             verb(held.id, actor=Actor(name, "human"))
 
 
-def test_the_holder_is_known_where_an_older_version_wrote_its_name(board: Board) -> None:
+def test_the_holder_is_known_where_an_older_version_wrote_its_name(board: Board, tmp_path: Path) -> None:
     held = bring_to(board, "review", agent="Zoe\u0301")
-    with board.write() as tx:  # an older version did not normalize the key
-        tx.execute("UPDATE agent SET key = ?", ("zoe\u0301",))
-    with refused("not_permitted"):
-        board.approve(held.id, actor=Actor("Zoé", "human"))
+    board.close()
+    turn_into_schema_1(tmp_path / "data")
+    with raw(tmp_path / "data") as old:  # an older version did not normalize the key
+        old.execute("UPDATE agent SET key = ?", ("zoe\u0301",))
+    for verb in (board.approve, board.cancel):
+        with refused("not_permitted"):
+            verb(held.id, actor=Actor("Zoé", "human"))
     assert board.add("next", assignee="ZOÉ").task.assignee == "Zoe\u0301"
 
 

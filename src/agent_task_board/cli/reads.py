@@ -36,7 +36,9 @@ def _list_arguments(parser: Parser) -> None:
     parser.flag("--overdue", "only unfinished tasks past their deadline")
     parser.flag("--all", "include finished tasks, which tables and compact text leave out without --status")
     parser.flag("--archived", "only archived tasks, which are otherwise left out")
-    parser.option("--search", "TEXT", 'only tasks with all these words (or a "phrase") in any text, archived ones too')
+    parser.option(
+        "--search", "TEXT", 'only tasks with all these words, or a "phrase", also archived ones; notes are not searched'
+    )
     parser.whole("--limit", "the maximum number of tasks, 1 to 100000 (default: 100)")
     parser.option("--after", "CURSOR", "continue the list: the previous page's `next`")
     parser.option(

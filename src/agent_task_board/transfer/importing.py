@@ -55,12 +55,8 @@ def import_tasks(
     staged = Outcome()
     staged.dry_run = inputs.boolean(dry_run, "dry_run")
     caller = core.caller(actor)
-    if core.exists():
-        if dry_run:
-            with core.read():
-                pass  # refused: not a board, or an older one
-        else:
-            core.create()  # an older board is migrated, and a directory that cannot be written is refused
+    if core.exists() and not _is_ready(core, dry_run=staged.dry_run):
+        core.create()  # an older board is migrated, and a directory that cannot be written is refused
     staging = Staging(core.database)
     said: list[str] | None = None
     try:
@@ -93,6 +89,22 @@ def import_tasks(
     finally:
         staging.close()
     return outcome
+
+
+def _is_ready(core: Core, *, dry_run: bool) -> bool:
+    """Say whether a board can be compared with a file as it is, without waiting for whoever is writing.
+
+    Raises:
+        Unusable: this is a dry run, and it is not a board, or an older one.
+    """
+    try:
+        with core.read():
+            pass
+    except Unusable:
+        if dry_run:
+            raise
+        return False
+    return dry_run or not core.database.session().is_momentary
 
 
 def _check(connection: Connection, core: Core, merger: Merger, outcome: Outcome) -> None:

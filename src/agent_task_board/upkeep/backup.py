@@ -60,6 +60,8 @@ def backup(core: Core, *, output: str | os.PathLike[str] | None = None, keep: in
         within = limits_of_directory(directory)
     if not database.exists():
         raise no_board(database.path)
+    with refusing(directory), suppress(FileNotFoundError), reach_folder(directory, within):
+        pass  # refused: a link leads out; nothing is created before the board was found readable
     with core.read() as tx:
         stored = tx.execute("SELECT board_id FROM board").fetchone()
     # A board that lost its id is backed up before it is repaired.
