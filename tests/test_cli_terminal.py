@@ -185,7 +185,7 @@ def test_atb_alone_shows_the_board_in_a_dozen_lines(terminal: Terminal) -> None:
     terminal.add("open")
     text = on_a_terminal(terminal, NO_COLOR="1")
     assert len(text.splitlines()) <= 12
-    for part in (str(terminal.directory), "1 ready", "6 review", ids[0][-6:], "atb list"):
+    for part in (str(terminal.directory), "1 ready", "6 review", ids[0][-6:], "atb approve"):
         assert part in text
     assert text.count("  atb ") == 3
     assert terminal.process().error["code"] == "invalid_input"
@@ -386,3 +386,11 @@ def test_doctor_of_a_wrong_path_is_refused(terminal: Terminal) -> None:
 def test_length_with_a_fraction_is_refused_by_what_is_wrong(terminal: Terminal) -> None:
     (terminal.directory / "atb.toml").write_text("lease = 1.5\n")
     assert "whole number of seconds: 1.5" in terminal.atb("list").error["message"]
+
+
+def test_reject_without_a_note_names_the_option(terminal: Terminal) -> None:
+    task = terminal.add("Check me", "--needs-approval")
+    terminal.task("complete", task, "--token", terminal.claim()[1])
+    error = terminal.refused("invalid_input", "reject", task)
+    assert "--note" in error["hint"]
+    assert error["details"]["field"] == "note"

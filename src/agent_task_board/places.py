@@ -116,7 +116,8 @@ def find(start: str, home: str, read: Callable[[str], Named | None], pass_over: 
             looked.append(board)
             is_one = has_board(candidate) or (name == HIDDEN and _is_closed(candidate))
             if is_one and not pass_over(board):
-                why = "the nearest board upwards"
+                is_above = os.path.join(start, "").startswith(os.path.join(directory, ""))
+                why = "the nearest board upwards" if is_above else "the board of this worktree's main checkout"
                 return Place(candidate, why, exists=True, project=project, looked=looked, settings=settings)
     data_dir, refused = _new(start if project is None else project.root)
     return Place(data_dir, DEFAULT, exists=False, project=project, looked=looked, settings=settings, refused=refused)

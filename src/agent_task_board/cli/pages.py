@@ -279,7 +279,9 @@ def _home(data: dict[str, Any]) -> list[str]:
     return [
         *lines,
         "go on with:",
-        "  atb list         the work that is left",
+        f"  atb approve {example}   or: atb reject {example} --note TEXT"
+        if needing and needing[0]["status"] == "review"
+        else "  atb list         the work that is left",
         f"  atb show {example:<7} one task" if needing else '  atb add "Title"  add a task',
         "  atb serve        the board in a browser",
     ]

@@ -252,7 +252,11 @@ def _approve(call: Call) -> Reply:
 
 
 def _reject(call: Call) -> Reply:
-    note, actor = call.text("note") or "", call.actor()
+    note, actor = call.text("note"), call.actor()
+    if not note:
+        raise InvalidInput(
+            "note: missing", hint="Say what is to be done: --note TEXT, or --note-file FILE.", field="note"
+        )
     return for_each(call, lambda task: call.board.reject(task, note=note, actor=actor), "rejected")
 
 
