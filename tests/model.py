@@ -184,6 +184,7 @@ class Model:
         self._clock = clock
         self.tasks: list[Task] = []
         self.agents: dict[str, Agent] = {}
+        self.actors: dict[str, str] = {}
         self.requests: dict[str, Request] = {}
         self.events: list[tuple[Task, str, str, str, str | None]] = []
         """Task, kind, actor, kind of actor, instant."""
@@ -654,6 +655,8 @@ class Model:
         """Note an event; every one is a change of the task, but for comments, and progress raises no version."""
         assert actor is not None
         self.events.append((task, kind, self._known_as(actor), actor_kind, text(self.now)))
+        if actor_kind == "human":
+            self.actors.setdefault(actor.casefold(), self._known_as(actor))
         if kind != "commented":
             task.updated_at = self.now
             task.version += kind != "progressed"
@@ -669,13 +672,15 @@ class Model:
         if name is None:
             return None
         known = self.agents.get(name.casefold())
-        if known is None and also is not None and also.casefold() == name.casefold():
-            return also
-        return known.name if known else name
+        if known is not None:
+            return known.name
+        if name.casefold() in self.actors:
+            return self.actors[name.casefold()]
+        return also if also is not None and also.casefold() == name.casefold() else name
 
     def _meet(self, name: Any) -> Any:
         """Return a name as it was first written, which may be now."""
-        return name and self.agents.setdefault(name.casefold(), Agent(name)).name
+        return name and self.agents.setdefault(name.casefold(), Agent(self._known_as(name))).name
 
     def _seen(self, name: str | None) -> None:
         assert name is not None

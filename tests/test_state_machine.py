@@ -454,8 +454,9 @@ class BoardBesideModel(RuleBasedStateMachine):
             if expected.lease not in self.leases:
                 self.remember_lease(expected.lease, said.lease.token)
             assert said.lease.token == expected.lease.token
+        texts = [*said.warnings, *(note["text"] for note in said.notes)]
         for words in expected.told:
-            assert any(_says(warning, words) for warning in said.warnings), (words, said.warnings)
+            assert any(_says(warning, words) for warning in texts), (words, said.warnings)
         self.has_no_secret(said.warnings)
 
     def it_is_said_what_is_stuck(self, said: Receipt, newly_stuck: Sequence[Task]) -> None:
