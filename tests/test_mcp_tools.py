@@ -514,7 +514,7 @@ def test_board_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 
 
 def test_fault_of_our_own_is_an_answer_too(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("surprise")
 
     monkeypatch.setattr(Board, "show", broken)

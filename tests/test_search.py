@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_task_board.board import indexing
 from agent_task_board.storage import fulltext
 from tests.dying import kill_at_every_step
+from tests.processes import Stage
 from tests.support import Clock, open_board, refused
 
 if TYPE_CHECKING:
@@ -272,7 +273,8 @@ def test_change_and_its_words_are_stored_together_or_not_at_all(tmp_path: Path, 
     places.mkdir()
     with open_board(base, clock) as board:
         board.add("fox", body="old")
-    runs = kill_at_every_step(str(base), str(places), run_update)
+    with Stage() as stage:
+        runs = stage.call(kill_at_every_step, str(base), str(places), run_update)
     assert any("INSERT OR REPLACE INTO search" in step for step in runs[-1])
     for number in range(len(runs)):
         with open_board(places / str(number), clock) as board:
