@@ -253,7 +253,7 @@ def _approve(call: Call) -> Reply:
 
 def _reject(call: Call) -> Reply:
     note, actor = call.text("note"), call.actor()
-    if not note:
+    if note is None:
         raise InvalidInput(
             "note: missing", hint="Say what is to be done: --note TEXT, or --note-file FILE.", field="note"
         )
