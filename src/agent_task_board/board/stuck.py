@@ -29,11 +29,11 @@ NAMED = 3
 REMEDY = "retry that task, drop the dependency, or cancel what waits for it"
 """What can be done about stuck tasks."""
 
-_IS_DEAD_END = "(other.status IN ('failed', 'cancelled') OR other.stuck = 1)"
+IS_DEAD_END = "(other.status IN ('failed', 'cancelled') OR other.stuck = 1)"
 """SQL: what waits for ``other`` is stuck."""
 HAS_DEAD_END = f"""
     (SELECT EXISTS (SELECT 1 FROM dependency JOIN task AS other ON other.seq = depends_on_seq
-                     WHERE task_seq = task.seq AND {_IS_DEAD_END}))"""
+                     WHERE task_seq = task.seq AND {IS_DEAD_END}))"""
 """SQL: a task has a dependency that makes it stuck."""
 
 _WAIT_BEHIND = """
@@ -165,7 +165,7 @@ def causes(tx: Transaction, limit: int) -> dict[str, Link]:
         SELECT task.seq AS task_seq, task.id AS task_id, other.seq AS other_seq, other.id, other.title, other.status
           FROM (SELECT seq, id FROM task WHERE stuck = 1 ORDER BY seq LIMIT :limit) AS task
           JOIN dependency ON dependency.task_seq = task.seq JOIN task AS other ON other.seq = depends_on_seq
-         WHERE {_IS_DEAD_END}
+         WHERE {IS_DEAD_END}
          ORDER BY task.seq, position
         """,
         {"limit": limit},
@@ -186,7 +186,7 @@ def causes(tx: Transaction, limit: int) -> dict[str, Link]:
 
 def why(row: Mapping[str, Any], link: Link) -> str:
     """Return the sentence that says why a task is stuck and what can be done."""
-    cause = f"it waits for {_name(link)}, which {_ended(link['status'])}"
+    cause = f"it waits for {_name(link)}, which {ended(link['status'])}"
     return f"{_name(row)} is stuck: {cause}; {REMEDY}"
 
 
@@ -202,10 +202,10 @@ def _also_stuck(tx: Transaction, row: Row, seqs: Sequence[int]) -> str:
     waiting = f"{', '.join(named)}{more} {'waits' if one else 'wait'} for {_name(row)}"
     if row["status"] == QUEUED:
         return f"{waiting} and {'is' if one else 'are'} stuck, too"
-    return f"{waiting}, which {_ended(row['status'])}, and cannot start; {REMEDY}"
+    return f"{waiting}, which {ended(row['status'])}, and cannot start; {REMEDY}"
 
 
-def _ended(status: str) -> str:
+def ended(status: str) -> str:
     """Return how a task ended, for the end of a sentence."""
     return "was cancelled" if status == CANCELLED else status
 

@@ -167,8 +167,7 @@ def _stuck(tx: Transaction, row: TaskRow) -> _Said:
     last = chain[-1] if chain else None
     if last is None or last["status"] not in stuck.ENDS:
         return "stuck behind a failed or cancelled task", stuck.REMEDY, chain
-    ended = "was cancelled" if last["status"] == CANCELLED else "failed"
-    return f"stuck, since {_named(last)} {ended}{_through(chain)}", stuck.REMEDY, chain
+    return f"stuck, since {_named(last)} {stuck.ended(last['status'])}{_through(chain)}", stuck.REMEDY, chain
 
 
 def _blocked(tx: Transaction, row: TaskRow) -> _Said:
@@ -252,7 +251,7 @@ def _chain(tx: Transaction, row: TaskRow, *, dead_ends: bool) -> list[Link]:
 
     With ``dead_ends``, each is one that keeps it stuck; else the first that is not done.
     """
-    wanted = "(other.stuck = 1 OR other.status IN ('failed', 'cancelled'))" if dead_ends else "other.status <> 'done'"
+    wanted = stuck.IS_DEAD_END if dead_ends else "other.status <> 'done'"
     chain: list[Link] = []
     seq = row["seq"]
     while len(chain) < STEPS:

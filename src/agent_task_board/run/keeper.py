@@ -7,6 +7,7 @@ import time
 
 from .. import instants
 from ..errors import BoardError, Busy, LeaseLost
+from ..inputs import TEXT
 from ..model import LEASED
 
 TYPE_CHECKING = False
@@ -139,6 +140,6 @@ class Keeper(threading.Thread):
         with self._lock:
             progress, notes = self._progress, self._notes
             self._progress, self._notes = None, []
-        note = "\n".join(notes)[:20_000] or None
+        note = "\n".join(notes)[:TEXT] or None
         self._lease = self._board.heartbeat(self._grant.task.id, self._lease.token, progress=progress, note=note).lease
         self._renewed(self._lease)
